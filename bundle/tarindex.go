@@ -1,0 +1,220 @@
+package bundle
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A Refusal is an archive entry that was not accepted, and why.
+type Refusal struct{ Name, Why string }
+
+const (
+	maxNameBytes = 4096
+	maxRefusals  = 100 // kept by name; the rest is counted
+)
+
+// An indexer reads one tar stream into a memTree.
+type indexer struct {
+	ctx    context.Context
+	limits Limits
+	mem    *int64 // bytes kept in memory so far, all archives
+	spool  *spool
+	tree   *memTree
+	at     io.ReaderAt // the archive itself when it is not compressed
+	pos    func() int64
+
+	refusals []Refusal
+	dropped  int   // refusals not kept
+	total    int64 // decompressed bytes so far
+	entries  int
+}
+
+// errArchive is a fault of the archive as a whole; what was indexed before stays usable.
+type errArchive struct{ err error }
+
+func (e errArchive) Error() string { return e.err.Error() }
+func (e errArchive) Unwrap() error { return e.err }
+
+// index reads r to its end. A returned error says where reading stopped; the
+// tree holds everything before.
+func (x *indexer) index(r io.Reader) error {
+	deadline := time.Now().Add(x.limits.OpenTime)
+	lr := &countReader{r: r, limit: x.limits.TotalBytes, deadline: deadline, ctx: x.ctx}
+	tr := tar.NewReader(lr)
+	buf := make([]byte, spoolBlock)
+	for {
+		h, err := tr.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
+			return errArchive{fmt.Errorf("after %d entries: %w", x.entries, err)}
+		}
+		if x.entries++; x.entries > x.limits.Entries {
+			return errArchive{fmt.Errorf("more than %d entries", x.limits.Entries)}
+		}
+		if err := x.entry(tr, h, buf); err != nil {
+			return errArchive{fmt.Errorf("entry %d: %w", x.entries, err)}
+		}
+	}
+	// Drain to the trailer of the outer container: truncation and bit flips
+	// behind the last entry are noticed only there.
+	trail, err := io.Copy(io.Discard, lr)
+	if err != nil {
+		return errArchive{fmt.Errorf("after the last entry: %w", err)}
+	}
+	if trail > 1<<20 {
+		return errArchive{fmt.Errorf("%s of data after the end of the archive", FormatBytes(trail))}
+	}
+	return nil
+}
+
+func (x *indexer) entry(tr *tar.Reader, h *tar.Header, buf []byte) error {
+	name, why := localName(h.Name)
+	if why != "" {
+		x.refuse(h.Name, why)
+		return nil
+	}
+	if name == "" {
+		return nil // the root itself
+	}
+	e := entry{size: h.Size, mode: fs.FileMode(h.Mode).Perm(), mtime: h.ModTime.UTC(), uid: h.Uid, gid: h.Gid}
+	switch h.Typeflag {
+	case tar.TypeReg, tar.TypeGNUSparse:
+	case tar.TypeDir:
+		e.mode |= fs.ModeDir
+		x.place(name, e, nil)
+		return nil
+	case tar.TypeSymlink:
+		e.mode |= fs.ModeSymlink
+		e.link = h.Linkname
+		x.place(name, e, nil)
+		return nil
+	default:
+		e.refused = typeName(h.Typeflag)
+		x.refuse(name, e.refused)
+		x.tree.add(name, e, nil)
+		return nil
+	}
+	if h.Size < 0 || h.Size > x.limits.EntryBytes {
+		e.refused = fmt.Sprintf("%s, over the limit for one entry (%s)", FormatBytes(h.Size), FormatBytes(x.limits.EntryBytes))
+		x.refuse(name, e.refused)
+		x.tree.add(name, e, nil)
+		return nil
+	}
+	if _, dup := x.tree.nodes[name]; dup {
+		x.refuse(name, "second entry of that name; the first one counts")
+		return nil
+	}
+	c, err := x.content(tr, h, buf)
+	x.place(name, e, c)
+	return err
+}
+
+// content stores one entry's bytes. The error ends the archive.
+func (x *indexer) content(tr *tar.Reader, h *tar.Header, buf []byte) (contentSource, error) {
+	sparse := h.Typeflag == tar.TypeGNUSparse || h.PAXRecords["GNU.sparse.major"] != "" || h.PAXRecords["GNU.sparse.size"] != ""
+	switch {
+	case h.Size <= x.limits.MemoryEntry && *x.mem+h.Size <= x.limits.MemoryTotal:
+		b := make([]byte, h.Size)
+		n, err := io.ReadFull(tr, b)
+		*x.mem += int64(n)
+		if err != nil {
+			return failedContent{fmt.Errorf("cut off after %d of %d bytes: %w", n, h.Size, err)}, err
+		}
+		return memoryContent(b), nil
+	case x.at != nil && !sparse:
+		return regionContent{x.at, x.pos(), h.Size}, nil
+	}
+	c, err := x.spool.write(tr, h.Size, buf)
+	if errors.Is(err, errSpoolFull) {
+		return failedContent{err}, nil
+	}
+	if c == nil {
+		c = failedContent{err}
+	}
+	return c, err
+}
+
+func (x *indexer) place(name string, e entry, c contentSource) {
+	if !x.tree.add(name, e, c) {
+		x.refuse(name, "second entry of that name, or below something that is no directory; the first one counts")
+	}
+}
+
+func (x *indexer) refuse(name, why string) {
+	if len(x.refusals) < maxRefusals {
+		x.refusals = append(x.refusals, Refusal{name, why})
+		return
+	}
+	x.dropped++
+}
+
+// localName checks an archive's name and returns it as a clean slash path, or
+// says why it is refused. Names are never rewritten into something else.
+func localName(n string) (name, why string) {
+	switch {
+	case len(n) > maxNameBytes:
+		return "", "name longer than 4096 bytes"
+	case !utf8.ValidString(n):
+		return "", "name is not UTF-8"
+	case strings.ContainsAny(n, "\x00\\"):
+		return "", "name holds a NUL or a backslash"
+	}
+	c := strings.TrimSuffix(strings.TrimPrefix(n, "./"), "/")
+	if c == "" || c == "." {
+		return "", ""
+	}
+	if !filepath.IsLocal(c) {
+		return "", "name leads outside the archive"
+	}
+	for part := range strings.SplitSeq(c, "/") {
+		if part == "" || part == "." || part == ".." {
+			return "", "name is not in its shortest form"
+		}
+	}
+	return c, ""
+}
+
+func typeName(t byte) string {
+	switch t {
+	case tar.TypeLink:
+		return "a hard link"
+	case tar.TypeChar, tar.TypeBlock:
+		return "a device"
+	case tar.TypeFifo:
+		return "a FIFO"
+	}
+	return fmt.Sprintf("an entry of type %q", t)
+}
+
+// countReader ends a stream at a byte limit, a deadline or a cancelled context.
+type countReader struct {
+	ctx      context.Context
+	r        io.Reader
+	n, limit int64
+	deadline time.Time
+}
+
+func (c *countReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if c.n > c.limit {
+		return 0, fmt.Errorf("more than %s decompressed", FormatBytes(c.limit))
+	}
+	if time.Now().After(c.deadline) {
+		return 0, errors.New("reading the archive took longer than its time limit")
+	}
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
