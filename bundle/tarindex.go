@@ -3,6 +3,7 @@ package bundle
 import (
 	"archive/tar"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"coldplane/bundle/archive"
 )
 
 // A Refusal is an archive entry that was not accepted, and why.
@@ -35,6 +38,9 @@ type indexer struct {
 	dropped  int   // refusals not kept
 	total    int64 // decompressed bytes so far
 	entries  int
+
+	check  *archive.Checker      // set for coldplane's own bundles
+	verify *archive.Verification // its answer, after index
 }
 
 // errArchive is a fault of the archive as a whole; what was indexed before stays usable.
@@ -46,6 +52,20 @@ func (e errArchive) Unwrap() error { return e.err }
 // index reads r to its end. A returned error says where reading stopped; the
 // tree holds everything before.
 func (x *indexer) index(r io.Reader) error {
+	trailing, err := x.read(r)
+	if x.check != nil {
+		var cause error
+		if ea := (errArchive{}); errors.As(err, &ea) {
+			cause = ea.err
+		}
+		x.verify = x.check.Finish(cause, trailing)
+	}
+	return err
+}
+
+// read is index without the judgement; trailing counts bytes after the end that
+// are not zero padding.
+func (x *indexer) read(r io.Reader) (trailing int64, err error) {
 	deadline := time.Now().Add(x.limits.OpenTime)
 	lr := &countReader{r: r, limit: x.limits.TotalBytes, deadline: deadline, ctx: x.ctx}
 	tr := tar.NewReader(lr)
@@ -56,28 +76,33 @@ func (x *indexer) index(r io.Reader) error {
 			break
 		}
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
-			return errArchive{fmt.Errorf("after %d entries: %w", x.entries, err)}
+			return 0, errArchive{fmt.Errorf("after %d entries: %w", x.entries, err)}
 		}
 		if x.entries++; x.entries > x.limits.Entries {
-			return errArchive{fmt.Errorf("more than %d entries", x.limits.Entries)}
+			return 0, errArchive{fmt.Errorf("more than %d entries", x.limits.Entries)}
+		}
+		if x.entries == 1 && h.Name == archive.HeaderPath {
+			x.check = archive.NewChecker()
 		}
 		if err := x.entry(tr, h, buf); err != nil {
-			return errArchive{fmt.Errorf("entry %d: %w", x.entries, err)}
+			return 0, errArchive{fmt.Errorf("entry %d: %w", x.entries, err)}
 		}
 	}
 	// Drain to the trailer of the outer container: truncation and bit flips
 	// behind the last entry are noticed only there.
-	trail, err := io.Copy(io.Discard, lr)
+	before := lr.n
+	trailing, err = archive.Trailing(lr, buf)
 	if err != nil {
-		return errArchive{fmt.Errorf("after the last entry: %w", err)}
+		return trailing, errArchive{fmt.Errorf("after the last entry: %w", err)}
 	}
-	if trail > 1<<20 {
-		return errArchive{fmt.Errorf("%s of data after the end of the archive", FormatBytes(trail))}
+	if trail := lr.n - before; trail > 1<<20 {
+		return trailing, errArchive{fmt.Errorf("%s of data after the end of the archive", FormatBytes(trail))}
 	}
-	return nil
+	return trailing, nil
 }
 
 func (x *indexer) entry(tr *tar.Reader, h *tar.Header, buf []byte) error {
+	keep := x.check != nil && x.check.Entry(h) && h.Size <= archive.MaxManifest
 	name, why := localName(h.Name)
 	if why != "" {
 		x.refuse(h.Name, why)
@@ -114,18 +139,60 @@ func (x *indexer) entry(tr *tar.Reader, h *tar.Header, buf []byte) error {
 		x.refuse(name, "second entry of that name; the first one counts")
 		return nil
 	}
-	c, err := x.content(tr, h, buf)
+	if x.check != nil {
+		return x.checked(tr, h, name, e, buf, keep)
+	}
+	c, err := x.content(tr, tr, h, buf)
 	x.place(name, e, c)
 	return err
 }
 
+// checked is the way of an entry of a coldplane bundle: its digest is taken while
+// it is stored.
+func (x *indexer) checked(tr *tar.Reader, h *tar.Header, name string, e entry, buf []byte, keep bool) error {
+	sum := archive.NewSum()
+	c, err := x.content(tr, io.TeeReader(tr, sum), h, buf)
+	if err == nil {
+		// What was not read, because it stays in the archive or the spool is
+		// full, still counts for the digest.
+		_, err = io.CopyBuffer(struct{ io.Writer }{sum}, tr, buf)
+	}
+	x.place(name, e, c)
+	if err != nil {
+		return err
+	}
+	var content []byte
+	if keep {
+		content, err = readAll(c, h.Size)
+		if err != nil {
+			return err
+		}
+	}
+	x.check.Sum(h.Name, hex.EncodeToString(sum.Sum(nil)), h.Size, content)
+	return nil
+}
+
+func readAll(c contentSource, size int64) ([]byte, error) {
+	o, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	defer o.Close()
+	b := make([]byte, size)
+	if _, err := o.ReadAt(b, 0); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return b, nil
+}
+
 // content stores one entry's bytes. The error ends the archive.
-func (x *indexer) content(tr *tar.Reader, h *tar.Header, buf []byte) (contentSource, error) {
+// r is tr or something that watches it.
+func (x *indexer) content(tr *tar.Reader, r io.Reader, h *tar.Header, buf []byte) (contentSource, error) {
 	sparse := h.Typeflag == tar.TypeGNUSparse || h.PAXRecords["GNU.sparse.major"] != "" || h.PAXRecords["GNU.sparse.size"] != ""
 	switch {
 	case h.Size <= x.limits.MemoryEntry && *x.mem+h.Size <= x.limits.MemoryTotal:
 		b := make([]byte, h.Size)
-		n, err := io.ReadFull(tr, b)
+		n, err := io.ReadFull(r, b)
 		*x.mem += int64(n)
 		if err != nil {
 			return failedContent{fmt.Errorf("cut off after %d of %d bytes: %w", n, h.Size, err)}, err
@@ -134,7 +201,7 @@ func (x *indexer) content(tr *tar.Reader, h *tar.Header, buf []byte) (contentSou
 	case x.at != nil && !sparse:
 		return regionContent{x.at, x.pos(), h.Size}, nil
 	}
-	c, err := x.spool.write(tr, h.Size, buf)
+	c, err := x.spool.write(r, h.Size, buf)
 	if errors.Is(err, errSpoolFull) {
 		return failedContent{err}, nil
 	}
