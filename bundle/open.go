@@ -12,8 +12,11 @@ import (
 	"slices"
 	"strings"
 
+	"filippo.io/age"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"coldplane/bundle/archive"
 )
 
 // Options of Open.
@@ -21,6 +24,9 @@ type Options struct {
 	Limits   Limits
 	SpoolDir string // where large archive entries go; "" is the temp dir
 	Digest   bool   // compute the SHA-256 of file inputs beside the analysis
+
+	// Identities open inputs that are encrypted with age.
+	Identities []age.Identity
 }
 
 // An InputError says that an input cannot be used at all, and what to try.
@@ -165,7 +171,7 @@ func (op *opener) expand(p string, t tree) []string {
 			continue
 		}
 		switch sniff(c, c.Size()) {
-		case fileZstd, fileGzip, fileTar, fileBolt:
+		case fileZstd, fileGzip, fileTar, fileBolt, fileAge:
 			out = append(out, filepath.Join(p, e.name))
 		}
 		c.Close()
@@ -207,7 +213,12 @@ func (op *opener) file(p string, size int64) error {
 	case fileEmpty:
 		return &InputError{p, "an empty file (0 bytes)", "there is nothing to read in it; give the original, or the directory it came from"}
 	case fileAge:
-		return &InputError{p, "encrypted with age", "decrypt it first: age -d -i KEY FILE > bundle.tar.zst"}
+		if len(op.o.Identities) == 0 {
+			return &InputError{p, "encrypted with age", "give the key: --identity FILE (or decrypt it first: age -d -i KEY FILE > bundle.tar.zst)"}
+		}
+		if keep, err = op.archive(p, f, ff, size); err != nil {
+			return err
+		}
 	case fileText:
 		return &InputError{p, "a text file", "give the directory that corresponds to the node's /, so that paths have a meaning"}
 	case fileUnknown:
@@ -268,6 +279,12 @@ func (op *opener) archive(p string, f *os.File, ff fileFormat, size int64) (keep
 	x := &indexer{ctx: op.ctx, limits: op.o.Limits, mem: &op.mem, spool: op.set.spool, tree: newMemTree()}
 	var r io.Reader
 	switch ff {
+	case fileAge:
+		d, err := archive.Unwrap(f, op.o.Identities)
+		if err != nil {
+			return false, &InputError{p, "cannot be decrypted: " + err.Error(), "give the identity that belongs to one of its recipients"}
+		}
+		r = d
 	case fileZstd:
 		d, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
@@ -324,6 +341,9 @@ func (op *opener) archive(p string, f *os.File, ff fileFormat, size int64) (keep
 	in.Refusals, in.RefusalsDropped = x.refusals, x.dropped
 	if xerr != nil {
 		in.State, in.Detail = "damaged", xerr.Error()
+	}
+	if sh.format == FormatBundle && x.verify != nil {
+		in.verified(x.verify, x.tree)
 	}
 	op.build(in, x.tree, sh, false)
 	return x.at != nil, nil
@@ -383,6 +403,12 @@ func cleanAbs(p string) string {
 
 func (op *opener) root(in *Input, l *layer, name string, live bool) *Node {
 	l.complete = isWholeRoot(l.tree)
+	if v := in.Verification; v != nil {
+		l.complete = false
+		if v.Manifest != nil {
+			l.absent, l.dirs = setOf(v.Manifest.Absent), setOf(v.Manifest.Dirs)
+		}
+	}
 	id := identify(l)
 	if name == "" {
 		if name = id.name; name == "" {

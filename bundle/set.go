@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"coldplane/bundle/archive"
 )
 
 // A Set is everything one analysis looks at: inputs, merged into the nodes of
@@ -45,6 +47,9 @@ type Input struct {
 
 	Refusals        []Refusal // archive entries not accepted
 	RefusalsDropped int       // further ones, not kept by name
+
+	// Verification is what checking a coldplane bundle found; nil for other inputs.
+	Verification *archive.Verification
 
 	claims bool // the bundle itself says what was looked for
 }

@@ -54,6 +54,8 @@ func osReason(err error) Reason {
 		return NotRegular
 	case errors.Is(err, errSpoolFull):
 		return SpoolFull
+	case errors.Is(err, errRedacted):
+		return Redacted
 	}
 	return Unreadable
 }
@@ -62,4 +64,5 @@ var (
 	errRefused    = errors.New("entry refused")
 	errNotRegular = errors.New("not a regular file")
 	errSpoolFull  = errors.New("the spool is full")
+	errRedacted   = errors.New("left out of the bundle on purpose")
 )
