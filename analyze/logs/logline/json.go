@@ -1,0 +1,193 @@
+package logline
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+)
+
+// eachJSON calls fn for every member of the outermost object of b until fn
+// returns false. A string value comes without its quotes and with its escapes
+// (quoted is true); other values come raw. A cut-off object gives the members
+// that are whole, and the beginning of a cut-off string.
+func eachJSON(b []byte, fn func(key, val []byte, quoted bool) bool) {
+	i := bytes.IndexByte(b, '{') + 1
+	if i == 0 {
+		return
+	}
+	for {
+		i = skip(b, i, " ,\t")
+		if i >= len(b) || b[i] != '"' {
+			return
+		}
+		key, next := str(b, i)
+		i = skip(b, next, " \t:")
+		if i >= len(b) {
+			return
+		}
+		if b[i] == '"' {
+			val, next := str(b, i)
+			i = next
+			if !fn(key, val, true) {
+				return
+			}
+			continue
+		}
+		end := value(b, i)
+		if !fn(key, b[i:end], false) {
+			return
+		}
+		i = end
+	}
+}
+
+func skip(b []byte, i int, set string) int {
+	for i < len(b) && bytes.IndexByte([]byte(set), b[i]) >= 0 {
+		i++
+	}
+	return i
+}
+
+// str returns the content of the string that starts at the quote b[i], and the
+// position after its closing quote.
+func str(b []byte, i int) ([]byte, int) {
+	i++
+	start := i
+	for {
+		j := bytes.IndexByte(b[i:], '"')
+		if j < 0 {
+			return b[start:], len(b)
+		}
+		i += j
+		esc := 0
+		for k := i - 1; k >= start && b[k] == '\\'; k-- {
+			esc++
+		}
+		if esc%2 == 0 {
+			return b[start:i], i + 1
+		}
+		i++
+	}
+}
+
+// value returns the end of the number, word, array or object at b[i].
+func value(b []byte, i int) int {
+	depth := 0
+	for i < len(b) {
+		switch b[i] {
+		case '"':
+			_, i = str(b, i)
+			continue
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+		i++
+	}
+	return i
+}
+
+// unescape resolves the escapes of a JSON string; without one it returns b.
+func unescape(b []byte) []byte {
+	i := bytes.IndexByte(b, '\\')
+	if i < 0 {
+		return b
+	}
+	out := make([]byte, i, len(b))
+	copy(out, b)
+	for ; i < len(b); i++ {
+		if b[i] != '\\' || i+1 == len(b) {
+			out = append(out, b[i])
+			continue
+		}
+		i++
+		switch b[i] {
+		case 'n':
+			out = append(out, '\n')
+		case 't':
+			out = append(out, '\t')
+		case 'r':
+			out = append(out, '\r')
+		case 'u':
+			if i+4 < len(b) {
+				if r, err := strconv.ParseUint(string(b[i+1:i+5]), 16, 32); err == nil {
+					out = utf8.AppendRune(out, rune(r))
+					i += 4
+					continue
+				}
+			}
+			out = append(out, 'u')
+		default:
+			out = append(out, b[i])
+		}
+	}
+	return out
+}
+
+// json reads a line of zap or of klog's JSON output. Which one it is shows in
+// the type of ts: zap writes a time, klog milliseconds.
+func (l *Line) json(b []byte) {
+	known := false
+	eachJSON(b, func(key, val []byte, quoted bool) bool {
+		switch string(key) {
+		case "level":
+			if quoted && len(val) > 0 {
+				l.Level = levelOf(val)
+			}
+		case "ts":
+			if quoted {
+				if s, n := stamp(val); n > 0 {
+					l.Inner, l.Format, known = s, Zap, true
+				}
+			} else if ms, err := strconv.ParseFloat(string(val), 64); err == nil {
+				if s, ok := unixMillis(ms); ok {
+					l.Inner, l.Format, known = s, KlogJSON, true
+				} else if s, ok := unixMillis(ms * 1000); ok { // zap's epoch seconds
+					l.Inner, l.Format, known = s, Zap, true
+				}
+			}
+		case "caller":
+			l.Caller = val
+		case "msg":
+			if known || l.Level != 0 {
+				l.Message = unescape(val)
+				l.Fields = b
+				if l.Format == Plain {
+					l.Format = Zap
+				}
+				return false
+			}
+		}
+		return true
+	})
+	if l.Format == KlogJSON && l.Level == 0 {
+		l.Level = 'I'
+		if bytes.Contains(b, []byte(`"err":`)) {
+			l.Level = 'E'
+		}
+	}
+}
+
+func levelOf(name []byte) byte {
+	switch name[0] {
+	case 'd', 'D', 't':
+		return 'D'
+	case 'i', 'I', 'N', 'n':
+		return 'I'
+	case 'w', 'W':
+		return 'W'
+	case 'e', 'E':
+		return 'E'
+	case 'f', 'F', 'p', 'C', 'c':
+		return 'F'
+	}
+	return 0
+}
