@@ -32,7 +32,7 @@ func (l *Line) klog(b []byte) {
 	if len(l.Message) > 1 && l.Message[0] == '"' {
 		msg, next := str(l.Message, 0)
 		l.Fields = l.Message[min(next, len(l.Message)):]
-		l.Message = unescape(msg)
+		l.Message = Unescape(msg)
 	}
 }
 
@@ -78,7 +78,7 @@ func (l *Line) logfmt(b []byte) {
 				l.Level = levelOf(val)
 			}
 		case "msg":
-			l.Message = unescape(val)
+			l.Message = Unescape(val)
 			return false
 		}
 		return true
@@ -118,32 +118,29 @@ func eachPair(b []byte, fn func(key, val []byte, quoted bool) bool) {
 	}
 }
 
-// Each calls fn for every structured field of the line, escapes resolved, until
-// fn returns false. Values of JSON that are no strings come raw.
-func (l *Line) Each(fn func(key string, val []byte) bool) {
-	visit := func(key, val []byte, quoted bool) bool {
-		if quoted {
-			val = unescape(val)
-		}
-		return fn(string(key), val)
-	}
+// Each calls fn for every structured field of the line until fn returns false.
+// A quoted value still has its escapes; resolve them with Unescape. Values of
+// JSON that are no strings come as they stand.
+func (l *Line) Each(fn func(key, val []byte, quoted bool) bool) {
 	switch l.Format {
 	case Zap, KlogJSON, ZapConsole:
-		eachJSON(l.Fields, visit)
+		eachJSON(l.Fields, fn)
 	case KlogText, Logfmt:
-		eachPair(l.Fields, visit)
+		eachPair(l.Fields, fn)
 	}
 }
 
 // Field returns the value of a structured field, nil if there is none.
 func (l *Line) Field(name string) []byte {
 	var found []byte
-	l.Each(func(key string, val []byte) bool {
-		if key == name {
-			found = val
-			return false
+	l.Each(func(key, val []byte, quoted bool) bool {
+		if string(key) != name {
+			return true
 		}
-		return true
+		if found = val; quoted {
+			found = Unescape(val)
+		}
+		return false
 	})
 	return found
 }

@@ -3,6 +3,7 @@ package logline
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -42,8 +43,10 @@ func eachJSON(b []byte, fn func(key, val []byte, quoted bool) bool) {
 }
 
 func skip(b []byte, i int, set string) int {
-	for i < len(b) && bytes.IndexByte([]byte(set), b[i]) >= 0 {
-		i++
+	for ; i < len(b); i++ {
+		if strings.IndexByte(set, b[i]) < 0 {
+			break
+		}
 	}
 	return i
 }
@@ -95,8 +98,9 @@ func value(b []byte, i int) int {
 	return i
 }
 
-// unescape resolves the escapes of a JSON string; without one it returns b.
-func unescape(b []byte) []byte {
+// Unescape resolves the escapes of a JSON or klog string; without one it
+// returns b itself.
+func Unescape(b []byte) []byte {
 	i := bytes.IndexByte(b, '\\')
 	if i < 0 {
 		return b
@@ -158,7 +162,7 @@ func (l *Line) json(b []byte) {
 			l.Caller = val
 		case "msg":
 			if known || l.Level != 0 {
-				l.Message = unescape(val)
+				l.Message = Unescape(val)
 				l.Fields = b
 				if l.Format == Plain {
 					l.Format = Zap

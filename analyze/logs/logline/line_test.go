@@ -126,7 +126,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l := Parse(b)
 		l.AppendText(nil)
-		l.Each(func(string, []byte) bool { return true })
+		l.Each(func(_, _ []byte, _ bool) bool { return true })
 		l.When().WithYear(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 		if len(l.Body) > len(b) {
 			t.Fatalf("body of %d bytes out of a line of %d", len(l.Body), len(b))

@@ -8,10 +8,13 @@ func (l *Line) AppendText(dst []byte) []byte {
 	if l.Fields == nil {
 		return dst
 	}
-	l.Each(func(key string, val []byte) bool {
-		switch key {
+	l.Each(func(key, val []byte, quoted bool) bool {
+		switch string(key) {
 		case "error", "err", "reason", "output", "message", "errors":
 			dst = append(dst, '\n')
+			if quoted {
+				val = Unescape(val)
+			}
 			dst = append(dst, val...)
 		}
 		return true

@@ -123,10 +123,10 @@ func (l *Line) journalJSON(b []byte) []byte {
 				l.Outer = micros(us)
 			}
 		case "SYSLOG_IDENTIFIER":
-			l.Ident = unescape(val)
+			l.Ident = Unescape(val)
 		case "_SYSTEMD_UNIT", "UNIT":
 			if len(l.Ident) == 0 {
-				l.Ident = unescape(val)
+				l.Ident = Unescape(val)
 			}
 		case "_TRANSPORT":
 			if string(val) == "kernel" {
@@ -134,7 +134,7 @@ func (l *Line) journalJSON(b []byte) []byte {
 			}
 		case "MESSAGE":
 			if quoted {
-				body = unescape(val)
+				body = Unescape(val)
 			} else {
 				body = byteArray(val)
 			}

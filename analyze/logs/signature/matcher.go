@@ -2,8 +2,10 @@ package signature
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -27,21 +29,24 @@ type Hit struct {
 // entry is one sampled gram: the literal it belongs to and its offset therein.
 type entry struct {
 	gram   uint32
+	hash   uint32
 	offset int32
 	lit    int32
+	more   bool // the next entry is of the same bucket
 }
 
 // A filter finds many literals in one pass. It is immutable and safe for
 // concurrent use.
 type filter struct {
 	set     [1 << hashBits / 64]uint64
-	buckets map[uint32][]entry
+	first   [1 << hashBits]uint16 // start of a bucket in entries, by hash
+	entries []entry               // sorted by hash; a bucket ends with more == false
 	lits    [][]byte
 }
 
 // newFilter builds a filter over literals of at least minLiteral bytes.
 func newFilter(lits []string) *filter {
-	f := &filter{buckets: make(map[uint32][]entry, len(lits)*stride)}
+	f := &filter{}
 	for i, l := range lits {
 		b := []byte(l)
 		f.lits = append(f.lits, b)
@@ -50,8 +55,14 @@ func newFilter(lits []string) *filter {
 			g := binary.LittleEndian.Uint32(b[j:])
 			h := g * hashMul >> (32 - hashBits)
 			f.set[h>>6] |= 1 << (h & 63)
-			f.buckets[h] = append(f.buckets[h], entry{g, int32(j), int32(i)})
+			f.entries = append(f.entries, entry{gram: g, hash: h, offset: int32(j), lit: int32(i)})
 		}
+	}
+	slices.SortStableFunc(f.entries, func(a, b entry) int { return cmp.Compare(a.hash, b.hash) })
+	for i := len(f.entries) - 1; i >= 0; i-- {
+		h := f.entries[i].hash
+		f.entries[i].more = i+1 < len(f.entries) && f.entries[i+1].hash == h
+		f.first[h] = uint16(i)
 	}
 	return f
 }
@@ -65,14 +76,16 @@ func (f *filter) find(b []byte, hits []Hit) []Hit {
 		if f.set[h>>6]>>(h&63)&1 == 0 {
 			continue
 		}
-		for _, e := range f.buckets[h] {
-			start := i - int(e.offset)
-			if e.gram != g || start < 0 {
-				continue
+		for j := f.first[h]; ; j++ {
+			e := &f.entries[j]
+			if start := i - int(e.offset); e.gram == g && start >= 0 {
+				l := f.lits[e.lit]
+				if len(b)-start >= len(l) && bytes.Equal(b[start:start+len(l)], l) {
+					hits = append(hits, Hit{int(e.lit), start})
+				}
 			}
-			l := f.lits[e.lit]
-			if len(b)-start >= len(l) && bytes.Equal(b[start:start+len(l)], l) {
-				hits = append(hits, Hit{int(e.lit), start})
+			if !e.more {
+				break
 			}
 		}
 	}
