@@ -148,7 +148,7 @@ var OnNode = &analyze.Fact[Dirs]{
 				}
 				if f.Mode.IsDir() && (n.HasDir(f.Origin+"/member/snap") || n.HasDir(f.Origin+"/member/wal")) {
 					add(f.Origin)
-				} else if f.Mode.IsDir() {
+				} else if f.Mode.IsDir() && parent != "/" {
 					for _, m := range n.Glob(f.Origin + "/*/member/snap") {
 						add(path.Dir(path.Dir(m.Origin)))
 					}

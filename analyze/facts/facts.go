@@ -1,0 +1,125 @@
+// Package facts gathers what every report shows whatever the rules say: the
+// inventory of nodes, the times evidence was seen at, the kind of
+// distribution. It only composes facts of its sibling packages.
+package facts
+
+import (
+	"time"
+
+	"coldplane/analyze"
+	"coldplane/analyze/etcddir"
+	"coldplane/analyze/kubeadm"
+	"coldplane/analyze/staticpod"
+)
+
+// Witnesses are the sources of an inferred as-of time.
+func Witnesses() []analyze.Witness {
+	return []analyze.Witness{fileTimes}
+}
+
+// fileTimes is the newest modification time among the files that components
+// and the collection itself write.
+func fileTimes(c *analyze.Ctx) (time.Time, string) {
+	var t time.Time
+	what := ""
+	for _, pattern := range []string{"/crictl/*", "/journal/*", "/etcdctl/*", "/var/log/pods/*/*/*.log", "/etcd/*"} {
+		for _, f := range c.Node().Glob(pattern) {
+			if f.Mode.IsRegular() && f.ModTime.After(t) {
+				t, what = f.ModTime, f.Path
+			}
+		}
+	}
+	if ds, err := etcddir.OnNode.Get(c); err == nil {
+		if d := ds.InUse(); d != nil && d.Newest().After(t) {
+			t, what = d.Newest(), d.Path
+		} else if c.Node().StoreOnly && len(ds) > 0 && ds[0].Newest().After(t) {
+			t, what = ds[0].Newest(), ds[0].Path
+		}
+	}
+	return t, what
+}
+
+// Kubeadm reports whether a node is laid out by kubeadm or something like it;
+// what names the distribution when it is not.
+func Kubeadm(c *analyze.Ctx) (ok bool, what string) {
+	n := c.Node()
+	for _, d := range []struct{ path, name string }{
+		{"/etc/rancher/k3s", "k3s"}, {"/var/lib/rancher/k3s", "k3s"},
+		{"/etc/rancher/rke2", "RKE2"}, {"/var/lib/rancher/rke2", "RKE2"},
+		{"/etc/kubernetes/static-pod-resources", "OpenShift"},
+		{"/var/snap/microk8s", "MicroK8s"}, {"/system/state/config.yaml", "Talos"},
+	} {
+		if _, err := n.Stat(d.path); err == nil {
+			return false, d.name + " lays its files out differently"
+		}
+	}
+	return true, ""
+}
+
+// A NodeInventory is one row of the inventory.
+type NodeInventory struct {
+	Node       string      `json:"node"`
+	Roles      []string    `json:"roles"`
+	Inputs     []string    `json:"inputs"`
+	AsOf       *time.Time  `json:"asOf,omitempty"`
+	AsOfSource string      `json:"asOfSource,omitempty"`
+	AsOfDetail string      `json:"asOfDetail,omitempty"`
+	Components []Component `json:"components"`
+	DataDir    string      `json:"dataDir,omitempty"`
+}
+
+// A Component is one control-plane component of a node, from its manifest.
+type Component struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"` // image tag
+	Path    string `json:"path"`              // manifest, inside the input
+}
+
+// Inventory returns the report's facts.
+func Inventory(e *analyze.Engine) map[string]any {
+	out := map[string]any{}
+	rows := []NodeInventory{}
+	for _, n := range e.Set().Nodes {
+		c := e.Ctx(n)
+		row := NodeInventory{Node: n.Name, Roles: []string{}, Inputs: []string{}, Components: []Component{}}
+		for _, in := range n.Inputs() {
+			row.Inputs = append(row.Inputs, in.ID)
+		}
+		if a := c.AsOf(); !a.Time.IsZero() {
+			row.AsOf, row.AsOfSource, row.AsOfDetail = &a.Time, a.Source, a.Detail
+		}
+		if d, err := staticpod.Manifests.Get(c); err == nil {
+			for _, name := range staticpod.Components() {
+				if p := d.Component(name); p != nil {
+					row.Components = append(row.Components, Component{name, p.ImageTag(), p.File().Path})
+				}
+			}
+			if d.ControlPlane() {
+				row.Roles = append(row.Roles, "control-plane")
+			}
+			if p := d.Component(staticpod.Etcd); p != nil {
+				row.Roles = append(row.Roles, "etcd")
+				row.DataDir, _ = etcddir.HostPaths(p)
+			}
+		}
+		if n.StoreOnly {
+			row.Roles = append(row.Roles, "database only")
+		}
+		rows = append(rows, row)
+	}
+	out["inventory"] = rows
+	if cfg, err := kubeadm.Cluster.Get(e.Ctx(nil)); err == nil {
+		topo := map[string]any{
+			"kubernetesVersion":    cfg.KubernetesVersion,
+			"controlPlaneEndpoint": cfg.ControlPlaneEndpoint,
+			"etcd":                 "stacked",
+			"source":               cfg.Ref("").Path,
+		}
+		if cfg.External() {
+			topo["etcd"] = "external"
+			topo["etcdEndpoints"] = cfg.Etcd.External.Endpoints
+		}
+		out["topology"] = topo
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"coldplane/analyze"
+	"coldplane/analyze/facts"
+	"coldplane/bundle"
+	"coldplane/report"
+	"coldplane/rules/correlate"
+)
+
+// Options of Evaluate.
+type Options struct {
+	analyze.Options
+	Version string          // of coldplane, for the report
+	Rules   []*analyze.Rule // nil: all
+	Waivers []Waiver
+}
+
+// Evaluate asks the rules over a set and settles the whole report. Only a
+// cancelled context is an error.
+func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, error) {
+	rules := o.Rules
+	if rules == nil {
+		rules = All()
+	}
+	if o.Witnesses == nil {
+		o.Witnesses = facts.Witnesses()
+	}
+	if o.Kubeadm == nil {
+		o.Kubeadm = facts.Kubeadm
+	}
+	e := analyze.New(ctx, set, o.Options)
+	findings, results, err := e.Evaluate(rules)
+	if err != nil {
+		return nil, err
+	}
+	r := &report.Report{
+		APIVersion: report.APIVersion, Kind: report.Kind,
+		Tool:   report.Tool{Name: "coldplane", Version: o.Version, Rules: len(rules)},
+		Target: o.Target, Inputs: inputs(set), Results: results, Timeline: []report.Event{},
+	}
+	if a := e.AsOf(nil); !a.Time.IsZero() {
+		r.AsOf, r.AsOfSource = &a.Time, a.Source
+	}
+	r.Findings, r.Suppressed, r.Results = waive(findings, results, o.Waivers, e.AsOf(nil).Time)
+	r.Findings = mergeSame(r.Findings)
+	r.Facts = facts.Inventory(e)
+	correlate.Judge(e, r)
+	r.Sort()
+	return r, nil
+}
+
+func inputs(set *bundle.Set) []report.Input {
+	var out []report.Input
+	for _, in := range set.Inputs {
+		x := report.Input{ID: in.ID, Path: in.Path, Format: string(in.Format), Node: in.Node, State: in.State, Detail: in.Detail}
+		if !in.CollectedAt.IsZero() {
+			t := in.CollectedAt.UTC()
+			x.CollectedAt = &t
+		}
+		for _, r := range in.Refusals {
+			x.Refused = append(x.Refused, report.Refusal{Name: r.Name, Why: r.Why})
+		}
+		if in.RefusalsDropped > 0 {
+			x.Refused = append(x.Refused, report.Refusal{Name: "…", Why: fmt.Sprintf("and %d more", in.RefusalsDropped)})
+		}
+		out = append(out, x)
+	}
+	for _, p := range set.Problems {
+		out = append(out, report.Input{ID: "", Path: p.Evidence, State: "unusable", Detail: p.Detail})
+	}
+	return out
+}
+
+// FillDigests waits for the inputs' digests and writes them into the report.
+func FillDigests(set *bundle.Set, r *report.Report) {
+	set.WaitDigests()
+	for i, in := range set.Inputs {
+		r.Inputs[i].SHA256 = in.SHA256
+	}
+}
+
+// mergeSame joins findings whose evidence points at the very same places:
+// the more specific one (the graver, then the one with more to do) stays and
+// names the other (guard G9).
+func mergeSame(fs []report.Finding) []report.Finding {
+	key := func(f report.Finding) string {
+		var parts []string
+		for _, e := range f.Evidence {
+			parts = append(parts, fmt.Sprintf("%s|%s|%d|%s|%s|%d|%d", e.Input, e.Path, e.Line, e.Pointer, e.Key, e.Revision, e.Offset))
+		}
+		slices.Sort(parts)
+		return strings.Join(slices.Compact(parts), "\n")
+	}
+	at := map[string]int{}
+	var out []report.Finding
+	for _, f := range fs {
+		k := key(f)
+		i, ok := at[k]
+		if !ok || !related(f, out[i]) {
+			at[k] = len(out)
+			out = append(out, f)
+			continue
+		}
+		keep, drop := out[i], f
+		if f.Severity.Rank() > keep.Severity.Rank() {
+			keep, drop = f, keep
+		}
+		keep.Message += fmt.Sprintf(" (also %s: %s)", drop.Rule, drop.Message)
+		out[i] = keep
+	}
+	return out
+}
+
+// related reports whether two findings are of one family and node: only
+// those say the same thing twice.
+func related(a, b report.Finding) bool {
+	return a.Rule != b.Rule && a.Rule[:3] == b.Rule[:3] && a.Node == b.Node
+}
+
+// A Waiver accepts a finding, with a reason and a last day.
+type Waiver struct {
+	Rule    string    `json:"rule"`    // id
+	Node    string    `json:"node"`    // "" for any
+	Subject string    `json:"subject"` // "" for any
+	Reason  string    `json:"reason"`
+	Expires time.Time `json:"expires"` // zero: never
+}
+
+// waive takes waived findings out. An expired waiver does not count.
+func waive(fs []report.Finding, rs []report.Result, ws []Waiver, asOf time.Time) (open, waived []report.Finding, results []report.Result) {
+	open = []report.Finding{}
+	left := map[string]bool{}
+	gone := map[string]bool{}
+	for _, f := range fs {
+		i := slices.IndexFunc(ws, func(w Waiver) bool {
+			return w.Rule == f.Rule && (w.Node == "" || w.Node == f.Node) && (w.Subject == "" || w.Subject == f.Subject) &&
+				(w.Expires.IsZero() || asOf.IsZero() || asOf.Before(w.Expires))
+		})
+		key := f.Rule + "\x00" + f.Node
+		if i < 0 {
+			open = append(open, f)
+			left[key] = true
+			continue
+		}
+		f.Waiver = &report.Waiver{Reason: ws[i].Reason}
+		if !ws[i].Expires.IsZero() {
+			f.Waiver.Expires = ws[i].Expires.UTC().Format(time.DateOnly)
+		}
+		waived = append(waived, f)
+		gone[key] = true
+	}
+	results = slices.Clone(rs)
+	for i, r := range results {
+		key := r.Rule + "\x00" + r.Subject
+		if r.Outcome == report.Fail && gone[key] && !left[key] {
+			results[i].Outcome = report.Suppressed
+		}
+	}
+	return open, waived, results
+}
