@@ -79,6 +79,21 @@ func (c *Ctx) Context() context.Context { return c.engine.ctx }
 // AsOf is the time that judges ages on the context's node, or of the cluster.
 func (c *Ctx) AsOf() AsOf { return c.engine.AsOf(c.node) }
 
+// StatedAsOf is AsOf as far as it was given or is the collection's own; the
+// zero time otherwise. Facts that inference itself reads use it.
+func (c *Ctx) StatedAsOf() time.Time {
+	o := c.engine.opts
+	switch {
+	case !o.AsOf.IsZero():
+		return o.AsOf.UTC()
+	case c.node == nil:
+		return time.Time{}
+	case c.node.Live:
+		return o.Now.UTC()
+	}
+	return c.node.CollectedAt.UTC()
+}
+
 func (e *Engine) defect(what string, stack []byte) {
 	if e.opts.Defect != nil {
 		e.opts.Defect(what, stack)
