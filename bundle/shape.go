@@ -17,9 +17,9 @@ type shape struct {
 // rootMarks are paths that make a directory a node root, or a loose
 // collection of one node's evidence. A trailing slash asks for a directory.
 var rootMarks = []string{
-	"etc/kubernetes/", "var/lib/kubelet/", "var/lib/etcd/", "var/log/pods/", "coldplane/HEADER.json", "coldplane/KEYS.json",
+	"etc/kubernetes/", "var/lib/kubelet/", "var/lib/etcd/", "var/log/", "coldplane/HEADER.json", "coldplane/KEYS.json",
 	"kubeadm-config.yaml", "crictl/", "etcdctl/", "journal/", "listing/", "host/", "probe/", "etcd/", "root/.kube/",
-	"etc/containerd/", "var/log/journal/", "var/lib/containerd/", "etc/crio/", "etc/etcd/", "etc/ssl/etcd/",
+	"etc/containerd/", "events.txt", "var/lib/containerd/", "etc/crio/", "etc/etcd/", "etc/ssl/etcd/",
 }
 
 func has(t tree, p string) bool {

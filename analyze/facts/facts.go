@@ -9,12 +9,13 @@ import (
 	"coldplane/analyze"
 	"coldplane/analyze/etcddir"
 	"coldplane/analyze/kubeadm"
+	"coldplane/analyze/logs"
 	"coldplane/analyze/staticpod"
 )
 
 // Witnesses are the sources of an inferred as-of time.
 func Witnesses() []analyze.Witness {
-	return []analyze.Witness{fileTimes}
+	return []analyze.Witness{fileTimes, logTimes}
 }
 
 // fileTimes is the newest modification time among the files that components
@@ -37,6 +38,19 @@ func fileTimes(c *analyze.Ctx) (time.Time, string) {
 		}
 	}
 	return t, what
+}
+
+// logTimes is the time of the newest log line.
+func logTimes(c *analyze.Ctx) (time.Time, string) {
+	n, err := logs.OnNode.Get(c)
+	if err != nil {
+		return time.Time{}, ""
+	}
+	t, s := n.End()
+	if s == nil {
+		return time.Time{}, ""
+	}
+	return t, s.File.Path
 }
 
 // Kubeadm reports whether a node is laid out by kubeadm or something like it;
