@@ -183,7 +183,17 @@ type Event struct {
 	Text    string    `json:"text"`
 	Ref     *Evidence `json:"ref,omitempty"`
 	Finding string    `json:"finding,omitempty"`
+
+	Kind  string     `json:"kind,omitempty"`  // EventMark, EventGap, EventSpan; "" is an ordinary entry
+	Until *time.Time `json:"until,omitempty"` // end of a gap or a span
 }
+
+// Kinds of timeline entries.
+const (
+	EventMark = "mark" // one that tells the story: last good write, alarm, leader change, restore
+	EventGap  = "gap"  // nothing was logged from Time to Until
+	EventSpan = "span" // something lasted from Time to Until
+)
 
 // FindingID makes the stable id of a finding: a hash of rule, node and
 // subject, never of paths, lines or values, so that it survives a

@@ -11,6 +11,7 @@ import (
 	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/staticpod"
+	"coldplane/report"
 )
 
 // Witnesses are the sources of an inferred as-of time.
@@ -70,32 +71,13 @@ func Kubeadm(c *analyze.Ctx) (ok bool, what string) {
 	return true, ""
 }
 
-// A NodeInventory is one row of the inventory.
-type NodeInventory struct {
-	Node       string      `json:"node"`
-	Roles      []string    `json:"roles"`
-	Inputs     []string    `json:"inputs"`
-	AsOf       *time.Time  `json:"asOf,omitempty"`
-	AsOfSource string      `json:"asOfSource,omitempty"`
-	AsOfDetail string      `json:"asOfDetail,omitempty"`
-	Components []Component `json:"components"`
-	DataDir    string      `json:"dataDir,omitempty"`
-}
-
-// A Component is one control-plane component of a node, from its manifest.
-type Component struct {
-	Name    string `json:"name"`
-	Version string `json:"version,omitempty"` // image tag
-	Path    string `json:"path"`              // manifest, inside the input
-}
-
 // Inventory returns the report's facts.
 func Inventory(e *analyze.Engine) map[string]any {
 	out := map[string]any{}
-	rows := []NodeInventory{}
+	rows := []report.NodeInventory{}
 	for _, n := range e.Set().Nodes {
 		c := e.Ctx(n)
-		row := NodeInventory{Node: n.Name, Roles: []string{}, Inputs: []string{}, Components: []Component{}}
+		row := report.NodeInventory{Node: n.Name, Roles: []string{}, Inputs: []string{}, Components: []report.Component{}}
 		for _, in := range n.Inputs() {
 			row.Inputs = append(row.Inputs, in.ID)
 		}
@@ -105,7 +87,7 @@ func Inventory(e *analyze.Engine) map[string]any {
 		if d, err := staticpod.Manifests.Get(c); err == nil {
 			for _, name := range staticpod.Components() {
 				if p := d.Component(name); p != nil {
-					row.Components = append(row.Components, Component{name, p.ImageTag(), p.File().Path})
+					row.Components = append(row.Components, report.Component{Name: name, Version: p.ImageTag(), Path: p.File().Path})
 				}
 			}
 			if d.ControlPlane() {
@@ -121,19 +103,16 @@ func Inventory(e *analyze.Engine) map[string]any {
 		}
 		rows = append(rows, row)
 	}
-	out["inventory"] = rows
+	out[report.FactInventory] = rows
 	if cfg, err := kubeadm.Cluster.Get(e.Ctx(nil)); err == nil {
-		topo := map[string]any{
-			"kubernetesVersion":    cfg.KubernetesVersion,
-			"controlPlaneEndpoint": cfg.ControlPlaneEndpoint,
-			"etcd":                 "stacked",
-			"source":               cfg.Ref("").Path,
+		topo := report.Topology{
+			KubernetesVersion: cfg.KubernetesVersion, ControlPlaneEndpoint: cfg.ControlPlaneEndpoint,
+			Etcd: "stacked", Source: cfg.Ref("").Path,
 		}
 		if cfg.External() {
-			topo["etcd"] = "external"
-			topo["etcdEndpoints"] = cfg.Etcd.External.Endpoints
+			topo.Etcd, topo.EtcdEndpoints = "external", cfg.Etcd.External.Endpoints
 		}
-		out["topology"] = topo
+		out[report.FactTopology] = topo
 	}
 	return out
 }
