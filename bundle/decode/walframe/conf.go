@@ -43,14 +43,15 @@ type ConfChange struct {
 	Index, Term uint64
 	Type        ConfType
 	NodeID      uint64
-	// Context says whether the change carries the member's description. Changes
-	// without one come from --force-new-cluster.
-	Context bool
-	Member  MemberInfo // from the context
-	Promote bool       // an add that turns a learner into a voter
-	V2      bool       // part of a ConfChangeV2
-	Segment string
-	Offset  int64
+	// Proposal is the id under which a server proposed the change; 0 for the
+	// ones written without a proposal: at bootstrap and by --force-new-cluster.
+	Proposal uint64
+	Context  bool       // the change carries the member's description; removals do not
+	Member   MemberInfo // from the context
+	Promote  bool       // an add that turns a learner into a voter
+	V2       bool       // part of a ConfChangeV2
+	Segment  string
+	Offset   int64
 	// Replaced is set when a later leader wrote another entry at this index.
 	Replaced bool
 	// Unverified is set when a damaged place lies right before it.
@@ -106,6 +107,7 @@ func parseConfChange(b []byte) (c ConfChange, ok bool) {
 	ok = fields(b, func(num protowire.Number, wt protowire.Type, v uint64, p []byte) bool {
 		switch {
 		case num == 1 && wt == protowire.VarintType:
+			c.Proposal = v
 		case num == 2 && wt == protowire.VarintType && v <= uint64(AddLearner):
 			c.Type = ConfType(v)
 		case num == 3 && wt == protowire.VarintType:

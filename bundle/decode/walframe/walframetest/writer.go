@@ -131,7 +131,7 @@ func (w *Writer) Leader(term uint64) { w.Entry(term, w.index+1, 0, nil) }
 
 // Conf writes a conf change; m is nil for one without context.
 func (w *Writer) Conf(term uint64, typ walframe.ConfType, id uint64, m *walframe.MemberInfo, promote bool) {
-	c := Uints(1, w.index+1, 2, uint64(typ), 3, id)
+	c := Uints(1, 7000+w.index, 2, uint64(typ), 3, id)
 	if m != nil {
 		context, err := json.Marshal(map[string]any{"id": id, "peerURLs": m.PeerURLs, "name": m.Name,
 			"isLearner": m.IsLearner, "isPromote": promote})
@@ -141,6 +141,12 @@ func (w *Writer) Conf(term uint64, typ walframe.ConfType, id uint64, m *walframe
 		c = Bytes(c, 4, context)
 	}
 	w.Entry(term, w.index+1, 1, c)
+}
+
+// Force writes the removal of a member as --force-new-cluster does: without a
+// proposal.
+func (w *Writer) Force(term, id uint64) {
+	w.Entry(term, w.index+1, 1, Uints(1, 0, 2, uint64(walframe.RemoveNode), 3, id))
 }
 
 // Alarm writes an alarm request.
