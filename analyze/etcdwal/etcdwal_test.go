@@ -122,7 +122,8 @@ func TestLeftovers(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s", l.Kind, l.Name))
 	}
 	want := []string{"broken 0000000000000001-01.snap.broken", "snap-db 00000000000000ff.snap.db", "defrag db.tmp.123", "temp tmp0815",
-		"pipeline 0.tmp", "bad-name notes", "broken wal.broken.20260101.101112.000001"}
+		"broken wal.broken.20260101.101112.000001",
+		"pipeline 0.tmp", "bad-name notes"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("leftovers (-want +got):\n%s", d)
 	}
