@@ -7,12 +7,14 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/rules/dir"
+	"coldplane/rules/pki"
 )
 
 // All returns every rule, sorted by id.
 func All() []*analyze.Rule {
 	all := slices.Concat(
 		dir.Rules.List(),
+		pki.Rules.List(),
 	)
 	slices.SortFunc(all, func(a, b *analyze.Rule) int { return strings.Compare(a.ID, b.ID) })
 	return all
