@@ -23,19 +23,21 @@ type Result struct {
 	// NoYear says that lines have times without a year and nothing tells it.
 	NoYear bool
 
-	Untimed  int   // lines without a time of their own
-	Long     int   // lines longer than MaxLine
-	Cut      int64 // bytes of long lines not looked at
-	NULs     int64
-	Partials int    // CRI records joined from parts
-	Limited  bool   // the stream is longer than the limit
-	Broken   string // why reading ended early, "" if it did not
+	LastTimed int   // number of the last line with a time of its own
+	Untimed   int   // lines without a time of their own
+	Long      int   // lines longer than MaxLine
+	Cut       int64 // bytes of long lines not looked at
+	NULs      int64
+	Partials  int    // CRI records joined from parts
+	Limited   bool   // the stream is longer than the limit
+	Broken    string // why reading ended early, "" if it did not
 
 	Activity []Span // times at which lines were written, gaps of 30 s and more apart
 	Back     []Step // jumps of the clock to an earlier time by more than a second
 
 	Stats []*Stat // sorted by signature and program
 	Tail  []Line  // the last lines, oldest first
+	Fatal []Line  // the last lines with which the program says that it ends
 }
 
 // A Span is a stretch of time.

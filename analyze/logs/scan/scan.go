@@ -27,6 +27,7 @@ const (
 
 	keepSpans = 2000
 	keepSteps = 64
+	keepFatal = 8
 )
 
 // MaxBytes is the default limit of one stream after decompression.
@@ -55,7 +56,8 @@ type Scanner struct {
 }
 
 // Marks of lines that need more than a look at their text.
-var marks = []string{" stderr P ", " stdout P ", `"MESSAGE":[`, `"MESSAGE" : [`}
+var marks = []string{" stderr P ", " stdout P ", `"MESSAGE":[`, `"MESSAGE" : [`,
+	`"level":"fatal"`, `"level":"panic"`, " stderr F F", " stderr F panic: ", " stderr F fatal error: "}
 
 // New returns a Scanner for a table.
 func New(table []signature.Signature) (*Scanner, error) {
@@ -300,8 +302,10 @@ func (s *state) one(line []byte, hits []signature.Hit, pos int) {
 	if stamp.IsZero() {
 		s.res.Untimed++
 	} else {
+		s.res.LastTimed = s.line
 		s.tick(s.at(stamp))
 	}
+	s.fatal(line, hits, pos)
 	if s.join.active || marked(hits, s.m.Marks()) {
 		if s.partial(line, pos) {
 			return
@@ -312,6 +316,32 @@ func (s *state) one(line []byte, hits []signature.Hit, pos int) {
 	}
 	if len(line) > 0 {
 		s.prev[0], s.prev[1] = s.prev[1], line
+	}
+}
+
+// fatal keeps the last lines with which programs say that they end: klog and
+// zap of the highest levels, panics and faults of the Go runtime.
+func (s *state) fatal(line []byte, hits []signature.Hit, pos int) {
+	bare := len(line) > 8 && (line[0] == 'F' && line[1] >= '0' && line[1] <= '9' && line[5] == ' ' ||
+		line[0] == 'p' && bytes.HasPrefix(line, []byte("panic: ")) || line[0] == 'f' && bytes.HasPrefix(line, []byte("fatal error: ")))
+	if !bare && !marked(hits, s.m.Marks()) {
+		return
+	}
+	l := logline.Parse(line)
+	if l.Level != 'F' && !bytes.HasPrefix(l.Message, []byte("panic: ")) && !bytes.HasPrefix(l.Message, []byte("fatal error: ")) {
+		return
+	}
+	at := s.at(l.When())
+	if at.IsZero() {
+		at = s.last
+	}
+	k := keep(&l, line, nil, s.line, s.offset+int64(pos), at)
+	k.Level = 'F'
+	if err := l.Field("error"); len(err) > 0 {
+		k.Message += ": " + cut(Redact(string(err[:min(len(err), maxMessage)])), maxMessage)
+	}
+	if s.res.Fatal = append(s.res.Fatal, k); len(s.res.Fatal) > keepFatal {
+		s.res.Fatal = slices.Delete(s.res.Fatal, 0, 1)
 	}
 }
 

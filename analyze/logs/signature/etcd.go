@@ -123,7 +123,7 @@ func etcd() []Signature {
 			Keys:     []string{"error"},
 			Versions: "3.5.33,3.6.14,3.7.1", Source: "etcd-io/etcd server/etcdserver/api/snap/db.go",
 			Rules: []string{"DIR105"}},
-		{ID: "E25", Texts: []string{"failed to read WAL, cannot be repaired", "read wal error (… cannot be repaired"}, By: Etcd, In: Message,
+		{ID: "E25", Texts: []string{"failed to read WAL, cannot be repaired", "read wal error (… cannot be repaired", "walpb: crc mismatch"}, By: Etcd, In: Text,
 			Means:    "Write-ahead log cannot be read nor repaired",
 			Keys:     []string{"error"},
 			Versions: "3.5.33,3.6.14,3.7.1", Source: "etcd-io/etcd server/etcdserver/bootstrap.go",
