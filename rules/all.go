@@ -6,15 +6,25 @@ import (
 	"strings"
 
 	"coldplane/analyze"
+	"coldplane/rules/bun"
 	"coldplane/rules/dir"
+	"coldplane/rules/hav"
+	"coldplane/rules/nod"
 	"coldplane/rules/pki"
+	"coldplane/rules/qrm"
+	"coldplane/rules/sta"
 )
 
 // All returns every rule, sorted by id.
 func All() []*analyze.Rule {
 	all := slices.Concat(
+		bun.Rules.List(),
 		dir.Rules.List(),
+		hav.Rules.List(),
+		nod.Rules.List(),
 		pki.Rules.List(),
+		qrm.Rules.List(),
+		sta.Rules.List(),
 	)
 	slices.SortFunc(all, func(a, b *analyze.Rule) int { return strings.Compare(a.ID, b.ID) })
 	return all
