@@ -4,7 +4,6 @@
 package staticpod
 
 import (
-	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -40,7 +39,7 @@ type Dir struct {
 // An Entry is one name in the static-pod directory.
 type Entry struct {
 	File    *bundle.File
-	Ignored string // why the kubelet does not read it: "hidden", "directory"; "" when it does
+	Ignored string // why the kubelet does not read it: "hidden", "directory", "not a regular file"; "" when it does
 	Err     error  // *bundle.MissingError: unreadable or not a Pod; nil when Pod is set
 	Pod     *Pod
 	Kind    string // apiVersion and kind found, when it is YAML of something else
@@ -94,6 +93,9 @@ func readEntry(n *bundle.Node, f *bundle.File) *Entry {
 	} else if t.Mode.IsDir() {
 		e.Ignored = "directory"
 		return e
+	} else if !t.Mode.IsRegular() {
+		e.Ignored = "not a regular file"
+		return e
 	}
 	y, err := yamlfile.Read(f)
 	if y != nil && len(y.Docs) > 0 {
@@ -101,12 +103,12 @@ func readEntry(n *bundle.Node, f *bundle.File) *Entry {
 		e.Kind = strings.TrimPrefix(e.Doc.String("/apiVersion")+" "+e.Doc.String("/kind"), " ")
 	}
 	if err != nil {
-		// A fault behind the first document does not concern the kubelet.
-		var m *bundle.MissingError
-		if !(e.MoreDoc && errors.As(err, &m) && m.Ref.Line > e.Doc.Start) || e.Doc == nil {
+		if e.Doc == nil {
 			e.Err = err
 			return e
 		}
+		// The first document is whole: a fault behind it does not concern the kubelet.
+		e.MoreDoc = true
 	}
 	e.Pod, e.Err = decodePod(f, e)
 	return e
@@ -171,20 +173,44 @@ func (d *Dir) Pods() []*Pod {
 	return out
 }
 
-// Component returns the pod of a control-plane component, or nil. Where two
-// files give the same pod, it is the one whose file has the component's own
-// name, if there is one.
+// Component returns the pod of a control-plane component, or nil. Where
+// several give it, the one named most plainly counts, then the one whose file
+// has the component's own name, then the last, as for the kubelet.
 func (d *Dir) Component(name string) *Pod {
 	var found *Pod
+	best := -1
 	for _, e := range d.Entries {
-		if e.Pod == nil || e.Pod.Component() != name {
+		if e.Pod == nil {
 			continue
 		}
-		if found == nil || path.Base(e.File.Origin) == name+".yaml" || path.Base(found.File().Origin) != name+".yaml" {
-			found = e.Pod
+		c, rank := e.Pod.identify()
+		if c != name {
+			continue
+		}
+		rank *= 2
+		if path.Base(e.File.Origin) == name+".yaml" {
+			rank++
+		}
+		if rank >= best {
+			found, best = e.Pod, rank
 		}
 	}
 	return found
+}
+
+// Broken returns the entry that should hold a component by its file name and
+// holds no Pod the kubelet could run, or nil.
+func (d *Dir) Broken(component string) *Entry {
+	for _, e := range d.Entries {
+		if e.Err == nil || e.Ignored != "" {
+			continue
+		}
+		base := strings.TrimSuffix(e.File.Name(), path.Ext(e.File.Name()))
+		if base == component || e.Doc != nil && e.Doc.String("/kind") == "Pod" && e.Doc.String("/metadata/name") == component {
+			return e
+		}
+	}
+	return nil
 }
 
 // ControlPlane reports whether the directory holds any control-plane pod
