@@ -64,7 +64,7 @@ func TestSplitHostPort(t *testing.T) {
 		"[2001:db8::1]:6443": {"2001:db8::1", "6443"}, "2001:DB8::1": {"2001:db8::1", ""}, "": {"", ""},
 	} {
 		h, p := SplitHostPort(in)
-		if (want != [2]string{h, p}) {
+		if want != [2]string{h, p} {
 			t.Errorf("SplitHostPort(%q) = %q, %q", in, h, p)
 		}
 	}
