@@ -65,13 +65,16 @@ func sniffHead(head []byte) fileFormat {
 		return fileGzip
 	case bytes.HasPrefix(head, []byte("age-encryption.org/")), bytes.HasPrefix(head, []byte("-----BEGIN AGE ENCRYPTED FILE-----")):
 		return fileAge
-	case isBolt(head):
-		return fileBolt
 	}
+	// Before the database: an archive may hold one right behind its first
+	// headers, and a header's checksum is no accident.
 	if len(head) >= 512 {
 		if _, err := tar.NewReader(bytes.NewReader(head)).Next(); err == nil || bytes.Equal(head[257:262], []byte("ustar")) {
 			return fileTar
 		}
+	}
+	if isBolt(head) {
+		return fileBolt
 	}
 	if isText(head) {
 		return fileText
