@@ -1,0 +1,74 @@
+# coldplane. `make demo` and `make test` are all a fresh machine with Go needs.
+
+GO      ?= go
+BIN     := bin/coldplane
+VERSION ?=
+LDFLAGS := -s -w $(if $(VERSION),-X main.version=$(VERSION))
+FUZZTIME ?= 20s
+AS_OF   := 2026-05-12T09:30:00Z
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: build demo test race lint fuzz bench golden docs size release damage sample clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/coldplane
+
+# Analyze the shipped three-node incident: the report on the terminal, the HTML beside it.
+demo: build
+	@mkdir -p demo
+	$(BIN) analyze testdata/incident --as-of $(AS_OF) --fail-on none --report html=demo/report.html
+	@echo
+	@echo "HTML report: demo/report.html"
+
+test:
+	$(GO) test ./...
+
+race:
+	$(GO) test -race ./...
+
+lint:
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "not gofmt-clean: $$bad"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod verify
+	$(GO) mod tidy -diff
+
+# Every fuzz target for FUZZTIME each.
+fuzz:
+	@$(GO) list -f '{{.ImportPath}} {{.Dir}}' ./... | while read pkg dir; do \
+	  for t in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$dir/*_test.go 2>/dev/null | sed 's/func //'); do \
+	    echo "$$pkg $$t"; $(GO) test $$pkg -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	  done; done
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# The whole corpora of damaged stores and logs; go test runs a subset.
+damage:
+	COLDPLANE_DAMAGE=full $(GO) test -run 'Damage' -timeout 60m ./bundle/decode/... ./analyze/...
+
+golden:
+	UPDATE=1 $(GO) test ./cmd/... ./report/... ./rules/...
+
+# Pages generated from the code; CI fails when they are stale.
+docs: build
+	$(BIN) rules -o markdown > docs/rules.md
+
+# The demo incident, made anew by real etcd servers (needs root for the addresses).
+sample:
+	cd internal/mksample && $(GO) run .
+
+size: build
+	@ls -l $(BIN) | awk '{print $$5, "bytes (budget 45000000)"; exit ($$5 > 45000000)}'
+
+release:
+	@rm -rf dist && mkdir -p dist
+	@for t in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do \
+	  os=$${t%/*}; arch=$${t#*/}; ext=; [ $$os = windows ] && ext=.exe; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/coldplane-$$os-$$arch$$ext ./cmd/coldplane || exit 1; \
+	done
+	@cd dist && sha256sum coldplane-* > SHA256SUMS && cat SHA256SUMS
+
+clean:
+	rm -rf bin demo dist
