@@ -217,3 +217,6 @@ func typeMeta(b []byte) (apiVersion, kind string) {
 	}
 	return
 }
+
+// FormatOf tells the format of a stored value.
+func FormatOf(v []byte) Format { return parseFormat(formatHead(v)) }

@@ -1,0 +1,176 @@
+package objects
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"coldplane/analyze/etcdstore"
+)
+
+// A Point ties an etcd revision to the wall clock of whoever wrote it.
+type Point struct {
+	Rev  int64
+	Time time.Time
+	Key  string // what was written
+}
+
+// A Clock maps revisions to time. Its points come from renewals of Leases that
+// etcd still remembers (seconds apart, for the last minutes) and from creation
+// times of live objects (sparse, for the whole life of the cluster).
+type Clock struct {
+	Points []Point // by revision, times not decreasing
+	last   Point   // what the newest points agree on, as written
+}
+
+const (
+	maxLeasePoints  = 20000
+	maxCreatePoints = 4000
+	clockWindow     = 5 // points whose median is taken: one writer's clock may be wrong
+)
+
+// Clock is the set's revision clock.
+func (s *Set) Clock() *Clock {
+	return once(s, "clock", func() *Clock {
+		return newClock(append(s.leasePoints(), s.createPoints()...))
+	})
+}
+
+// leasePoints reads the renewals among the tracked revisions; of too many, the
+// newest and a sample of the others.
+func (s *Set) leasePoints() (out []Point) {
+	list := s.Store.Tracked()
+	if n := len(list); n > maxLeasePoints {
+		const newest = maxLeasePoints / 4
+		step := (n-newest)/(maxLeasePoints-newest) + 1
+		var kept []etcdstore.Version
+		for i := 0; i < n-newest; i += step {
+			kept = append(kept, list[i])
+		}
+		list = append(kept, list[n-newest:]...)
+	}
+	for _, v := range list {
+		if v.Tombstone {
+			continue
+		}
+		r, err := s.Store.Load(v, 64<<10)
+		if err != nil {
+			continue
+		}
+		var l coordinationv1.Lease
+		if decode(r.Value, &l) != nil || l.Spec.RenewTime == nil || l.Spec.RenewTime.IsZero() {
+			continue
+		}
+		out = append(out, Point{v.Rev.Main, l.Spec.RenewTime.UTC(), v.Key})
+	}
+	return out
+}
+
+// createPoints reads creation times of a sample of live objects.
+func (s *Set) createPoints() (out []Point) {
+	for _, typ := range []string{"namespaces", "minions", "clusterroles", "serviceaccounts", "configmaps", "replicasets", "pods", "events"} {
+		list, _ := s.Store.TypeKeys(typ, "", 1<<20)
+		slices.SortFunc(list, func(a, b etcdstore.Version) int { return cmp.Compare(a.Rev.Main, b.Rev.Main) })
+		step := len(list)/(maxCreatePoints/8) + 1
+		for i := len(list) - 1; i >= 0; i -= step {
+			if list[i].Len > 256<<10 {
+				continue
+			}
+			r, err := s.Store.Load(list[i], maxObject)
+			if err != nil || r.CreateRev == 0 {
+				continue
+			}
+			h, err := ReadHead(r.Value)
+			if err != nil || h.Created.IsZero() {
+				continue
+			}
+			out = append(out, Point{r.CreateRev, h.Created, list[i].Key})
+		}
+	}
+	return out
+}
+
+// newClock orders points by revision and smooths them: the median of a window,
+// then never backwards.
+func newClock(raw []Point) *Clock {
+	slices.SortStableFunc(raw, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Rev, b.Rev), a.Time.Compare(b.Time), cmp.Compare(a.Key, b.Key))
+	})
+	c := &Clock{}
+	n := len(raw)
+	if n == 0 {
+		return c
+	}
+	med := func(i int) Point {
+		lo, hi := max(0, i-clockWindow/2), min(n, i+clockWindow/2+1)
+		w := slices.Clone(raw[lo:hi])
+		slices.SortStableFunc(w, func(a, b Point) int { return a.Time.Compare(b.Time) })
+		return w[len(w)/2]
+	}
+	var high time.Time
+	for i, p := range raw {
+		t := med(i).Time
+		if t.Before(high) {
+			t = high
+		}
+		high = t
+		if m := len(c.Points); m > 0 && c.Points[m-1].Rev == p.Rev {
+			continue
+		}
+		c.Points = append(c.Points, Point{p.Rev, t, p.Key})
+	}
+	tail := slices.Clone(raw[max(0, n-clockWindow):])
+	slices.SortStableFunc(tail, func(a, b Point) int { return a.Time.Compare(b.Time) })
+	c.last = tail[len(tail)-1]
+	// A single writer far ahead of the others is a wrong clock, not a late write.
+	if m := tail[len(tail)/2]; len(tail) >= 3 && c.last.Time.Sub(m.Time) > 2*time.Minute {
+		c.last = m
+	}
+	return c
+}
+
+// At returns when a revision was written, between the points around it. ok is
+// false outside the points' range by more than a little and without any point.
+func (c *Clock) At(rev int64) (t time.Time, ok bool) {
+	n := len(c.Points)
+	if n == 0 {
+		return time.Time{}, false
+	}
+	i := sort.Search(n, func(i int) bool { return c.Points[i].Rev >= rev })
+	switch {
+	case i == n:
+		return c.Points[n-1].Time, true
+	case c.Points[i].Rev == rev || i == 0:
+		return c.Points[i].Time, c.Points[i].Rev == rev || i > 0
+	}
+	a, b := c.Points[i-1], c.Points[i]
+	return a.Time.Add(time.Duration(float64(b.Time.Sub(a.Time)) * float64(rev-a.Rev) / float64(b.Rev-a.Rev))), true
+}
+
+// LastWrite returns the time of the newest write that carries one, and the key
+// it was seen in: the state of the cluster is as of then.
+func (s *Set) LastWrite() (Point, bool) {
+	c := s.Clock()
+	return c.last, !c.last.Time.IsZero()
+}
+
+// History is how far back etcd remembers: from the compaction to the last write.
+// ok is false when no clock reaches that far.
+func (s *Set) History() (span time.Duration, ok bool) {
+	last, ok := s.LastWrite()
+	if !ok {
+		return 0, false
+	}
+	from := s.Store.Compacted()
+	if from == 0 {
+		from = s.Store.FirstRev
+	}
+	t, ok := s.Clock().At(from)
+	if !ok {
+		return 0, false
+	}
+	return max(0, last.Time.Sub(t)), true
+}
