@@ -10,13 +10,14 @@ import (
 	"coldplane/analyze/etcddir"
 	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/logs"
+	"coldplane/analyze/objects"
 	"coldplane/analyze/staticpod"
 	"coldplane/report"
 )
 
 // Witnesses are the sources of an inferred as-of time.
 func Witnesses() []analyze.Witness {
-	return []analyze.Witness{fileTimes, logTimes}
+	return []analyze.Witness{fileTimes, logTimes, storeTimes}
 }
 
 // fileTimes is the newest modification time among the files that components
@@ -39,6 +40,19 @@ func fileTimes(c *analyze.Ctx) (time.Time, string) {
 		}
 	}
 	return t, what
+}
+
+// storeTimes is the last write that the node's database dates.
+func storeTimes(c *analyze.Ctx) (time.Time, string) {
+	s, err := objects.OnNode.Get(c)
+	if err != nil {
+		return time.Time{}, ""
+	}
+	last, ok := s.LastWrite()
+	if !ok {
+		return time.Time{}, ""
+	}
+	return last.Time, s.DB.File.Path + " " + last.Key
 }
 
 // logTimes is the time of the newest log line.
