@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"slices"
 	"sync"
 
 	"coldplane/bundle/decode/boltpage"
@@ -54,15 +55,18 @@ func Read(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Store, er
 
 func (s *Store) pass(ctx context.Context, o Options) error {
 	w := s.file.NewWalk(s.walk)
-	if s.file.Rootless() {
-		if root, ok := s.findRoot(ctx, w); ok {
-			s.root = root
-			w = s.file.NewWalkAt(root, s.walk)
-		}
-	}
 	buckets, err := w.Buckets(ctx)
 	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(buckets, func(b boltpage.Bucket) bool { return b.Name == "key" }) && !w.Clean() {
+		if root, ok := s.findRoot(ctx, w); ok {
+			s.root = root
+			w = s.file.NewWalkAt(root, s.walk)
+			if buckets, err = w.Buckets(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	var keys *boltpage.Leaves
 	for _, b := range buckets {
@@ -100,20 +104,23 @@ func (s *Store) pass(ctx context.Context, o Options) error {
 func (s *Store) scanKeys(ctx context.Context, w *boltpage.Walk, keys *boltpage.Leaves, o Options) ([]*worker, error) {
 	seed := maphash.MakeSeed()
 	ws := []*worker{s.newWorker(seed)}
+	ws[0].visit = o.visit
 	so := boltpage.ScanOptions{Workers: o.Workers, Head: recordHead, Progress: o.Progress}
 	if keys != nil {
 		ws = ws[:0]
 		if err := w.Scan(ctx, keys, so, func(int) func(*boltpage.Elem) {
 			k := s.newWorker(seed)
+			k.visit = o.visit
 			ws = append(ws, k)
 			return k.record
 		}); err != nil {
 			return nil, err
 		}
 	}
-	if !w.Lost("key") && keys != nil {
+	if w.Clean() || keys != nil && !w.Lost("key") {
 		return ws, nil
 	}
+	lost := func(key []byte) bool { return keys == nil || w.LostKey("key", key) }
 	cand, err := w.Candidates(ctx)
 	if err != nil {
 		return nil, err
@@ -125,11 +132,11 @@ func (s *Store) scanKeys(ctx context.Context, w *boltpage.Walk, keys *boltpage.L
 		if !ok2 {
 			_, _, _, ok2 = parseRevKey(c.Last)
 		}
-		if ok1 && ok2 && (w.LostKey("key", c.First) || c.Last != nil && w.LostKey("key", c.Last)) {
+		if ok1 && ok2 && (lost(c.First) || c.Last != nil && lost(c.Last)) {
 			pages = append(pages, c)
 		}
 	}
-	d := &dedup{w: w, to: ws[0], seen: map[Revision]struct{}{}}
+	d := &dedup{lost: lost, to: ws[0], seen: map[Revision]struct{}{}}
 	return ws, w.ScanCandidates(ctx, "key", pages, so, d.record)
 }
 
@@ -138,14 +145,14 @@ func (s *Store) scanKeys(ctx context.Context, w *boltpage.Walk, keys *boltpage.L
 const maxDedup = 8 << 20
 
 type dedup struct {
-	w    *boltpage.Walk
+	lost func(key []byte) bool
 	to   *worker
 	seen map[Revision]struct{}
 }
 
 func (d *dedup) record(e *boltpage.Elem) {
 	main, sub, _, ok := parseRevKey(e.Key)
-	if !ok || !d.w.LostKey("key", e.Key) || len(d.seen) >= maxDedup {
+	if !ok || !d.lost(e.Key) || len(d.seen) >= maxDedup {
 		return
 	}
 	r := Revision{main, sub}
@@ -201,6 +208,10 @@ type worker struct {
 	records   int64
 	tombs     int64
 	undecoded int64
+	strange   int64
+	page      uint64 // of the record before, its number there, and its revision
+	index     int
+	prev      int64
 	salvaged  int64
 	bytes     int64
 	first     int64
@@ -209,6 +220,7 @@ type worker struct {
 	revs      revSet
 	tracked   []trackedRev
 	big       []byte
+	visit     func(*boltpage.Elem)
 }
 
 // A trackedRev is one revision of a key whose history is kept.
@@ -229,6 +241,9 @@ func (w *worker) record(e *boltpage.Elem) {
 	if !ok || sub > 1<<32-1 {
 		w.undecoded++
 		return
+	}
+	if w.visit != nil {
+		w.visit(e)
 	}
 	w.records++
 	n := int64(len(e.Key) + e.ValLen)
@@ -255,6 +270,16 @@ func (w *worker) record(e *boltpage.Elem) {
 		w.undecoded++
 		return
 	}
+	// Flipped bits in a revision key leave the order of keys as it was more often
+	// than not: the record repeats its revision, and a transaction's changes are
+	// numbered from 0.
+	if !tomb && r.mod != main {
+		w.strange++
+	}
+	if main > w.revs.above && sub != 0 && main != w.prev && e.Page == w.page && e.Index == w.index+1 {
+		w.strange++
+	}
+	w.page, w.index, w.prev = e.Page, e.Index, main
 	k, fresh := w.table.put(r.key)
 	if fresh && track(r.key) {
 		k.flags |= flagTracked
@@ -320,6 +345,7 @@ func (s *Store) mergeWorkers(ws []*worker) {
 		dst.records += o.records
 		dst.tombs += o.tombs
 		dst.undecoded += o.undecoded
+		dst.strange += o.strange
 		dst.salvaged += o.salvaged
 		dst.bytes += o.bytes
 		dst.max = max(dst.max, o.max)
@@ -336,6 +362,7 @@ func (s *Store) mergeWorkers(ws []*worker) {
 	s.table, s.formats = dst.table, dst.formats
 	s.setTracked(dst.tracked)
 	s.Missing, s.MissingTotal = dst.revs.missing(max(s.Compacted(), 1), s.MaxRev, s.Bumps)
+	s.Strange = dst.strange
 	if s.Undecoded > 0 {
 		s.Problems = append(s.Problems, fmt.Sprintf("%d records of the key bucket are not etcd's", s.Undecoded))
 	}

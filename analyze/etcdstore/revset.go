@@ -1,6 +1,10 @@
 package etcdstore
 
-import "slices"
+import (
+	"maps"
+	"math/bits"
+	"slices"
+)
 
 // A revSet remembers which main revisions above a compaction have a record. Every
 // transaction that etcd applies makes at least one, so a hole is a loss that no
@@ -62,40 +66,36 @@ func (r *revSet) merge(o *revSet) {
 	}
 }
 
-func (r *revSet) has(main int64) bool {
-	c := r.chunks[main/revChunk]
-	b := main % revChunk
-	return c != nil && c[b/64]&(1<<(b%64)) != 0
-}
-
 // missing lists the holes between from (not included) and to. A hole that ends
 // at a revision bump is the bump. Without a complete set there is no answer.
 func (r *revSet) missing(from, to int64, bumps []int64) (list []Range, total int64) {
 	if r.full {
 		return nil, 0
 	}
-	for rev := from + 1; rev <= to; {
-		if r.has(rev) {
-			rev++
-			continue
+	hole := func(a, b int64) {
+		if a > b || slices.Contains(bumps, b+1) {
+			return
 		}
-		start := rev
-		for rev <= to && !r.has(rev) {
-			if r.chunks[rev/revChunk] == nil {
-				rev = (rev/revChunk + 1) * revChunk
-				continue
-			}
-			rev++
-		}
-		rev = min(rev, to+1)
-		if slices.Contains(bumps, rev) {
-			continue
-		}
-		total += rev - start
+		total += b - a + 1
 		if len(list) < maxMissing {
-			list = append(list, Range{start, rev - 1})
+			list = append(list, Range{a, b})
 		}
 	}
+	next := from + 1 // the lowest revision not accounted for
+	for _, n := range slices.Sorted(maps.Keys(r.chunks)) {
+		for i, word := range r.chunks[n] {
+			if word == ^uint64(0) && next == n*revChunk+int64(i)*64 {
+				next += 64
+				continue
+			}
+			for ; word != 0; word &= word - 1 {
+				rev := n*revChunk + int64(i)*64 + int64(bits.TrailingZeros64(word))
+				hole(next, rev-1)
+				next = rev + 1
+			}
+		}
+	}
+	hole(next, to)
 	return list, total
 }
 

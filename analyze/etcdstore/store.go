@@ -18,6 +18,8 @@ type Options struct {
 	// Progress, when set, is called from several goroutines with pages done since
 	// its last call.
 	Progress func(pages int)
+
+	visit func(*boltpage.Elem) // tests: every record of the key bucket, one worker
 }
 
 // A Store is what one pass found. It keeps its file for later reads and is safe
@@ -48,6 +50,7 @@ type Store struct {
 	Records    int64
 	Tombstones int64
 	Undecoded  int64 // records whose key or value is not etcd's
+	Strange    int64 // records whose revision is not the one they carry inside
 	Salvaged   int64 // records read from pages that nothing points to
 	RecBytes   int64 // bytes of all records, revision keys included
 	Keys       int64

@@ -80,8 +80,10 @@ type File struct {
 	size     int64
 	pageSize int64
 	pages    uint64 // pages that the meta claims and the file holds at least in part
+	all      uint64 // pages that the file holds at least in part
 	metas    [2]Meta
-	chosen   int // -1: no usable meta page
+	chosen   int  // -1: no usable meta page
+	noRoot   bool // the chosen meta page leads nowhere
 }
 
 // Open judges both meta pages and chooses the one that counts. size is the number
@@ -115,27 +117,40 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 		if f.pageSize == 0 {
 			return nil, ErrNotBolt
 		}
-		f.pages = uint64(size / f.pageSize)
+		f.pages = uint64((size + f.pageSize - 1) / f.pageSize)
+		f.all = f.pages
 		return f, f.tooLarge()
 	}
 	f.setChosen(f.chosen)
 	// A transaction that was lost half way, or a copy of a live file, can leave the
 	// newer meta page pointing at nothing while the older tree is still whole.
 	if !f.rootReadable(f.metas[f.chosen].Root) {
-		if o := 1 - f.chosen; f.metas[o].State == MetaValid {
+		o := 1 - f.chosen
+		f.noRoot = true
+		if f.metas[o].State == MetaValid {
 			f.setChosen(o)
 			if f.rootReadable(f.metas[o].Root) {
 				f.metas[1-o].State = MetaRootWrong
+				f.noRoot = false
 			} else {
 				f.setChosen(1 - o)
 			}
 		}
 	}
+	if f.noRoot {
+		f.metas[f.chosen].State = MetaRootWrong
+		if ps := f.guessPageSize(); ps != 0 && ps != f.pageSize {
+			// the page size is what is wrong, so nothing of the meta page counts
+			f.chosen, f.pageSize = -1, ps
+		}
+		f.all = uint64((size + f.pageSize - 1) / f.pageSize)
+		f.pages = f.all
+	}
 	return f, f.tooLarge()
 }
 
 func (f *File) tooLarge() error {
-	if f.pages >= 1<<32-1 {
+	if f.all >= 1<<32-1 {
 		return ErrTooLarge
 	}
 	return nil
@@ -144,7 +159,8 @@ func (f *File) tooLarge() error {
 func (f *File) setChosen(i int) {
 	f.chosen = i
 	f.pageSize = int64(f.metas[i].PageSize)
-	f.pages = min(f.metas[i].HWM, uint64((f.size+f.pageSize-1)/f.pageSize))
+	f.all = uint64((f.size + f.pageSize - 1) / f.pageSize)
+	f.pages = min(f.metas[i].HWM, f.all)
 }
 
 func (f *File) readMeta(off int64) Meta {
@@ -248,9 +264,9 @@ func (f *File) Meta() Meta {
 	return f.metas[f.chosen]
 }
 
-// Rootless reports that no usable meta page is left: only Walk.Salvage and
+// Rootless reports that no meta page leads to a tree: only Candidates and
 // NewWalkAt can answer.
-func (f *File) Rootless() bool { return f.chosen < 0 }
+func (f *File) Rootless() bool { return f.chosen < 0 || f.noRoot }
 
 // PageSize returns the size of a page in bytes.
 func (f *File) PageSize() int64 { return f.pageSize }

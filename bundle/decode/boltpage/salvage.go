@@ -25,7 +25,7 @@ func (w *Walk) Candidates(ctx context.Context) ([]Leaf, error) {
 	var out []Leaf
 	ps := w.f.pageSize
 	b := make([]byte, ps)
-	for id := uint64(2); id < w.f.pages && len(out) < maxCandidates; id++ {
+	for id := uint64(2); id < w.f.all && len(out) < maxCandidates; id++ {
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}

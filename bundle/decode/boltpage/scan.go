@@ -135,7 +135,7 @@ func (w *Walk) subtree(ctx context.Context, l *Leaves, at leafRef, s *scanner) [
 	sub := &Leaves{Bucket: l.Bucket}
 	depth := max(1, l.Stats.Depth)
 	if !w.listBranch(sub, uint64(at.id), lo, hi, depth, doubtful) {
-		w.lose(Damage{Page: uint64(at.id), Class: WrongType, Bucket: l.Bucket, Detail: "neither a leaf nor a branch", Lost: "the page and what was below it", Lo: lo, Hi: hi})
+		w.lose(Damage{Page: uint64(at.id), Class: wrong(h, uint64(at.id)), Bucket: l.Bucket, Detail: "neither a leaf nor a branch", Lost: "the page and what was below it", Lo: lo, Hi: hi})
 		return nil
 	}
 	old := s.leaves

@@ -140,7 +140,13 @@ func (w *Walk) listBranch(l *Leaves, id uint64, lo, hi []byte, depth int, doubtf
 		return true
 	}
 	l.Stats.Depth = max(l.Stats.Depth, depth+1)
-	leafLevel, open := false, false
+	leafLevel, open := w.leafLevel(kids), false
+	closeRun := func(bound []byte) {
+		if open {
+			l.bounds.add(bound)
+			open = false
+		}
+	}
 	for i, c := range kids {
 		clo, chi := c.key, hi
 		if i == 0 {
@@ -157,31 +163,44 @@ func (w *Walk) listBranch(l *Leaves, id uint64, lo, hi []byte, depth int, doubtf
 		}
 		if class, why := w.reach(c.id); class != 0 {
 			w.lose(Damage{Page: id, Class: class, Bucket: l.Bucket, Detail: fmt.Sprintf("child %d: %s", i, why), Lost: "the subtree", Lo: clo, Hi: chi})
-			if open {
-				l.bounds.add(clo)
-				open = false
-			}
+			closeRun(clo)
 			continue
 		}
 		if !leafLevel {
 			h, err := w.header(c.id)
-			if err == nil && h.id == c.id && h.flags == flagBranch {
-				if open {
-					l.bounds.add(clo)
-					open = false
+			if err != nil || h.id != c.id || h.flags != flagLeaf {
+				closeRun(clo)
+				doubt := err != nil || h.id != c.id || h.flags != flagBranch
+				if !w.listBranch(l, c.id, clo, chi, depth+1, doubt) {
+					w.lose(Damage{Page: c.id, Class: wrong(h, c.id), Bucket: l.Bucket, Detail: "not the branch it should be", Lost: "the subtree", Lo: clo, Hi: chi})
 				}
-				w.listBranch(l, c.id, clo, chi, depth+1, false)
 				continue
 			}
-			leafLevel = err == nil && h.id == c.id && h.flags == flagLeaf
 		}
 		l.leaf(c.id, clo)
 		open = true
 	}
-	if open {
-		l.bounds.add(hi)
+	closeRun(hi)
+	return true
+}
+
+// leafLevel reports whether the children of a branch page are leaves, by the
+// first of them whose header can be believed. bbolt's trees are level.
+func (w *Walk) leafLevel(kids []child) bool {
+	for _, c := range kids {
+		h, err := w.header(c.id)
+		if err == nil && h.id == c.id && (h.flags == flagLeaf || h.flags == flagBranch) {
+			return h.flags == flagLeaf
+		}
 	}
 	return true
+}
+
+func wrong(h header, id uint64) Class {
+	if h.id != id {
+		return WrongID
+	}
+	return WrongType
 }
 
 // readBranch reads the elements of a branch page. Damage with Elements -1 means
@@ -238,9 +257,16 @@ func (w *Walk) readBranch(l *Leaves, id uint64, lo, hi []byte, doubtful bool) (k
 	if pageHeader+elemSize*n > len(b) {
 		return gone(WrongCount, "%d elements do not fit", n)
 	}
-	kids, bad := branchElements(b, n, lo, hi, note)
+	kids, bad, outside := branchElements(b, n, lo, hi, note)
 	if len(kids) == 0 || doubtful && (bad > 0 || len(ds) > 0) {
 		return gone(ElementBounds, "no usable element")
+	}
+	if 2*outside > len(kids) {
+		// A pointer to somebody else's subtree. Give it back for its owner.
+		for o := range got + 1 {
+			w.claims.release(id + o)
+		}
+		return gone(KeyRange, "the subtree belongs elsewhere")
 	}
 	l.Stats.Branches++
 	l.Stats.Overflow += got
@@ -255,7 +281,7 @@ func (w *Walk) readBranch(l *Leaves, id uint64, lo, hi []byte, doubtful bool) (k
 
 // branchElements decodes n elements. A key that breaks the order or the range is
 // replaced by its predecessor's, which only loosens the bounds of two children.
-func branchElements(b []byte, n int, lo, hi []byte, note func(Class, string, ...any)) (kids []child, bad int) {
+func branchElements(b []byte, n int, lo, hi []byte, note func(Class, string, ...any)) (kids []child, bad, outside int) {
 	kids = make([]child, 0, n)
 	prev, before, end := lo, lo, uint64(pageHeader+elemSize*n)
 	distrust := func(i int, c Class, why string) {
@@ -282,6 +308,7 @@ func branchElements(b []byte, n int, lo, hi []byte, note func(Class, string, ...
 		switch {
 		case notBelow(key, hi) || i == 0 && below(key, lo):
 			before = prev
+			outside++
 			distrust(i, KeyRange, "is outside the parent's range")
 		case i > 0 && bytes.Compare(key, prev) <= 0 && !kids[i-1].bad && bytes.Compare(key, before) > 0:
 			// the neighbour before is the odd one
@@ -294,5 +321,5 @@ func branchElements(b []byte, n int, lo, hi []byte, note func(Class, string, ...
 			kids[i].key, before, prev = key, prev, key
 		}
 	}
-	return kids, bad
+	return kids, bad, outside
 }

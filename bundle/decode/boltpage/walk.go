@@ -90,7 +90,9 @@ func (f *File) NewWalk(lim Limits) *Walk {
 		}
 	}
 	if f.chosen >= 0 {
-		w.root = f.Meta().Root
+		if !f.noRoot {
+			w.root = f.Meta().Root
+		}
 		if end := f.DBSize(); end > f.size {
 			missing := (end - f.size + f.pageSize - 1) / f.pageSize
 			w.log.add(Damage{Page: uint64(f.size / f.pageSize), Class: Truncated, Elements: -1,
@@ -103,7 +105,7 @@ func (f *File) NewWalk(lim Limits) *Walk {
 }
 
 // NewWalkAt starts a pass from a page that may have been the root bucket's: one
-// of Salvage's root candidates.
+// of the Candidates.
 func (f *File) NewWalkAt(root uint64, lim Limits) *Walk {
 	w := f.NewWalk(lim)
 	w.root = root
@@ -117,7 +119,7 @@ func (f *File) newWalk(lim Limits) *Walk {
 	if lim.MaxDepth <= 0 || lim.MaxDepth > defaultMaxDepth {
 		lim.MaxDepth = defaultMaxDepth
 	}
-	w := &Walk{f: f, lim: lim, claims: newClaims(f.pages), log: damageLog{limit: lim.MaxDamage}, rejected: map[uint64]bool{}}
+	w := &Walk{f: f, lim: lim, claims: newClaims(f.all), log: damageLog{limit: lim.MaxDamage}, rejected: map[uint64]bool{}}
 	w.claims.take(0)
 	w.claims.take(1)
 	return w
