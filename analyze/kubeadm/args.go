@@ -12,6 +12,7 @@ import (
 // An Arg is one extra argument of a component.
 type Arg struct {
 	Name, Value string
+	Merge       string // v1: "Append" or "Prepend" to kubeadm's value; "" replaces it
 	Pointer     string // below extraArgs: "/0/value" (v1beta4) or "/name" (v1beta3)
 }
 
@@ -26,12 +27,13 @@ func (a *Args) UnmarshalJSON(b []byte) error {
 		var l []struct {
 			Name  string `json:"name"`
 			Value string `json:"value"`
+			Merge string `json:"mergeMethod"`
 		}
 		if err := json.Unmarshal(b, &l); err != nil {
 			return err
 		}
 		for i, e := range l {
-			*a = append(*a, Arg{e.Name, e.Value, fmt.Sprintf("/%d/value", i)})
+			*a = append(*a, Arg{e.Name, e.Value, e.Merge, fmt.Sprintf("/%d/value", i)})
 		}
 		return nil
 	}
@@ -40,7 +42,7 @@ func (a *Args) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	for k, v := range m {
-		*a = append(*a, Arg{k, v, "/" + yamldoc.Escape(k)})
+		*a = append(*a, Arg{Name: k, Value: v, Pointer: "/" + yamldoc.Escape(k)})
 	}
 	slices.SortFunc(*a, func(x, y Arg) int { return strings.Compare(x.Name, y.Name) })
 	return nil

@@ -7,6 +7,9 @@ import (
 	"path"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"coldplane/analyze"
 	"coldplane/analyze/yamlfile"
 	"coldplane/bundle"
@@ -19,6 +22,7 @@ const (
 	DefaultServiceSubnet   = "10.96.0.0/12"
 	DefaultDNSDomain       = "cluster.local"
 	DefaultImageRepository = "registry.k8s.io"
+	DefaultClusterName     = "kubernetes"
 )
 
 // A Config is a ClusterConfiguration with kubeadm's defaults filled in.
@@ -47,7 +51,8 @@ type ClusterConfiguration struct {
 	} `json:"networking"`
 	APIServer struct {
 		Component
-		CertSANs []string `json:"certSANs"`
+		CertSANs               []string         `json:"certSANs"`
+		TimeoutForControlPlane *metav1.Duration `json:"timeoutForControlPlane"` // v1beta3
 	} `json:"apiServer"`
 	ControllerManager Component `json:"controllerManager"`
 	Scheduler         Component `json:"scheduler"`
@@ -65,11 +70,8 @@ type ClusterConfiguration struct {
 
 // A Component is one control-plane component's part.
 type Component struct {
-	ExtraArgs Args `json:"extraArgs"`
-	ExtraEnvs []struct {
-		Name  string `json:"name"`
-		Value string `json:"value"`
-	} `json:"extraEnvs"`
+	ExtraArgs    Args            `json:"extraArgs"`
+	ExtraEnvs    []corev1.EnvVar `json:"extraEnvs"`
 	ExtraVolumes []struct {
 		Name      string `json:"name"`
 		HostPath  string `json:"hostPath"`
@@ -81,12 +83,13 @@ type Component struct {
 
 // LocalEtcd is a stacked etcd.
 type LocalEtcd struct {
-	ImageRepository string   `json:"imageRepository"`
-	ImageTag        string   `json:"imageTag"`
-	DataDir         string   `json:"dataDir"`
-	ExtraArgs       Args     `json:"extraArgs"`
-	ServerCertSANs  []string `json:"serverCertSANs"`
-	PeerCertSANs    []string `json:"peerCertSANs"`
+	ImageRepository string          `json:"imageRepository"`
+	ImageTag        string          `json:"imageTag"`
+	DataDir         string          `json:"dataDir"`
+	ExtraArgs       Args            `json:"extraArgs"`
+	ExtraEnvs       []corev1.EnvVar `json:"extraEnvs"`
+	ServerCertSANs  []string        `json:"serverCertSANs"`
+	PeerCertSANs    []string        `json:"peerCertSANs"`
 }
 
 // ExternalEtcd is an etcd kubeadm does not run.
@@ -116,6 +119,7 @@ func (c *Config) defaults() {
 	set(&c.ImageRepository, DefaultImageRepository)
 	set(&c.Networking.ServiceSubnet, DefaultServiceSubnet)
 	set(&c.Networking.DNSDomain, DefaultDNSDomain)
+	set(&c.ClusterName, DefaultClusterName)
 	if c.Etcd.External == nil {
 		if c.Etcd.Local == nil {
 			c.Etcd.Local = &LocalEtcd{}

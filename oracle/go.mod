@@ -1,0 +1,3 @@
+module coldplane/oracle
+
+go 1.26.0
