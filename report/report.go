@@ -3,6 +3,8 @@ package report
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -86,6 +88,19 @@ type Verdict struct {
 	DoNot      []string    `json:"doNot,omitempty"`     // what would make it worse
 }
 
+// Heading is the verdict's state in words.
+func (v Verdict) Heading() string {
+	switch v.State {
+	case StateCause:
+		return "Probable cause found"
+	case StateCandidates:
+		return "More than one possible cause"
+	case StateHealthy:
+		return "Nothing wrong found"
+	}
+	return "Undetermined"
+}
+
 // A ChainLink is one step of the causal chain.
 type ChainLink struct {
 	Finding string `json:"finding"`
@@ -150,6 +165,27 @@ type Evidence struct {
 	Revision int64  `json:"revision,omitempty"`
 	Excerpt  string `json:"excerpt,omitempty"`
 	Role     string `json:"role"`
+}
+
+// Place writes where evidence lies, as path:line or path and key, with the
+// node in front unless the path names it. It is not made safe to show.
+func (e Evidence) Place() string {
+	s := e.Path
+	if e.Line > 0 {
+		s = fmt.Sprintf("%s:%d", s, e.Line)
+	}
+	if e.Key != "" {
+		s += " " + e.Key
+		if e.Revision > 0 {
+			s += fmt.Sprintf("@%d", e.Revision)
+		}
+	} else if e.Offset > 0 {
+		s += fmt.Sprintf(" +%d", e.Offset)
+	}
+	if e.Node != "" && !strings.Contains("/"+e.Path+"/", "/nodes/"+e.Node+"/") {
+		s = e.Node + ":" + s
+	}
+	return s
 }
 
 // A Step is one thing to do, with the command for it where there is one.

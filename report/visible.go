@@ -11,11 +11,13 @@ import (
 // private-use, line and paragraph separator characters and invalid UTF-8
 // become escapes, and the result is cut at max runes (0 is no limit). A
 // backslash is doubled only when it would read as one of these escapes, so
-// that paths and expressions stay readable.
+// that paths and expressions stay readable. What a CI system would take for a
+// command in its log ("##vso[", "##[", "::name::" at the start of a word) loses
+// its first character to an escape.
 func Visible(s string, max int) string {
 	clean := true
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < 0x20 || c >= 0x7f || c == '\\' {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '\\' || (c == '#' || c == ':') && ciCommand(s, i) {
 			clean = false
 			break
 		}
@@ -40,7 +42,7 @@ func Visible(s string, max int) string {
 			b.WriteString(`\t`)
 		case r == '\\' && i+1 < len(s) && strings.IndexByte("xunt\\", s[i+1]) >= 0:
 			b.WriteString(`\\`)
-		case r < 0x20 || r == 0x7f:
+		case r < 0x20 || r == 0x7f || (r == '#' || r == ':') && ciCommand(s, i):
 			fmt.Fprintf(&b, `\x%02x`, r)
 		case r >= 0x80 && hidden(r):
 			if r > 0xffff {
@@ -55,6 +57,23 @@ func Visible(s string, max int) string {
 		i += w
 	}
 	return b.String()
+}
+
+// ciCommand reports whether a command of a CI system's log begins at s[i].
+func ciCommand(s string, i int) bool {
+	rest := s[i:]
+	if rest[0] == '#' {
+		return strings.HasPrefix(rest, "##[") || strings.HasPrefix(rest, "##vso[")
+	}
+	if !strings.HasPrefix(rest, "::") || len(rest) < 3 || i > 0 && s[i-1] > ' ' {
+		return false
+	}
+	name := strings.IndexFunc(rest[2:], func(r rune) bool { return r != '-' && (r|0x20 < 'a' || r|0x20 > 'z') })
+	if name <= 0 {
+		return false
+	}
+	after := rest[2+name:]
+	return strings.HasPrefix(after, "::") || after[0] == ' ' && strings.Contains(after, "::")
 }
 
 // hidden reports whether a rune does not show itself or changes how others show.

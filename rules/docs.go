@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"coldplane/analyze"
+	"coldplane/report"
 )
 
 // Explain writes a rule's documentation as plain text.
@@ -77,4 +78,13 @@ func Markdown(rs []*analyze.Rule) string {
 		}
 	}
 	return b.String()
+}
+
+// Docs is the rules' documentation in the form reports take.
+func Docs(rs []*analyze.Rule) []report.RuleDoc {
+	out := make([]report.RuleDoc, len(rs))
+	for i, r := range rs {
+		out[i] = report.RuleDoc{ID: r.ID, Name: r.Name, Title: r.Doc.Title, Why: r.Doc.Why, Fix: r.Doc.Fix, Links: r.Doc.Links, Severities: r.Severities}
+	}
+	return out
 }

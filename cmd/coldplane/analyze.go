@@ -14,6 +14,7 @@ import (
 	"coldplane/analyze"
 	"coldplane/bundle"
 	"coldplane/report"
+	"coldplane/report/words"
 	"coldplane/rules"
 )
 
@@ -23,14 +24,16 @@ type analyzeFlags struct {
 	reports, rules, sets []string
 	asOf, target, failOn string
 	strict, noDigest     bool
+	lang                 string
 	spool                string
 	jobs                 int
 }
 
 func (f *analyzeFlags) add(fs *pflag.FlagSet) {
-	fs.StringVarP(&f.output, "output", "o", "text", "report format: "+strings.Join(formatNames(), ", "))
+	fs.StringVarP(&f.output, "output", "o", "text", "report format: "+formatHelp())
 	fs.StringVar(&f.out, "out", "", "write the report to this file instead of stdout")
 	fs.StringArrayVar(&f.reports, "report", nil, "one more report, FORMAT=FILE; may be repeated")
+	fs.StringVar(&f.lang, "lang", "en", "language of the report: "+strings.Join(words.Languages(), ", ")+" (what has no translation stays English)")
 	fs.StringVar(&f.asOf, "as-of", "", "time that judges ages, RFC 3339 or YYYY-MM-DD (default: the collection's own, else inferred)")
 	fs.StringVar(&f.target, "target", "", "Kubernetes version to be upgraded to, for a pre-upgrade audit, e.g. v1.38.0")
 	fs.StringSliceVar(&f.rules, "rules", nil, "rules to ask, by id prefix; a leading - leaves out, e.g. CAP,PKI1,-PKI207")
@@ -73,6 +76,9 @@ func runAnalyze(ctx context.Context, e *env, g *globals, f *analyzeFlags, inputs
 	if err != nil {
 		return err
 	}
+	if err := checkLang(f.lang); err != nil {
+		return err
+	}
 	o, fail, err := f.options(e, g)
 	if err != nil {
 		return err
@@ -97,7 +103,7 @@ func runAnalyze(ctx context.Context, e *env, g *globals, f *analyzeFlags, inputs
 		rules.FillDigests(set, r)
 	}
 	for _, out := range outs {
-		if err := out.write(e, r); err != nil {
+		if err := out.write(e, r, f.lang); err != nil {
 			return err
 		}
 	}

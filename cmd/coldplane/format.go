@@ -1,46 +1,14 @@
 package main
 
 import (
-	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"coldplane/report"
-	"coldplane/report/jsonfmt"
-	"coldplane/report/text"
+	"coldplane/report/formats"
+	"coldplane/report/words"
+	"coldplane/rules"
 )
-
-// A renderer writes a report in one format.
-type renderer func(io.Writer, *report.Report, renderOptions) error
-
-type renderOptions struct {
-	width int
-	color bool
-}
-
-// formats are the report formats by name.
-func formats() map[string]renderer {
-	return map[string]renderer{
-		"text": func(w io.Writer, r *report.Report, o renderOptions) error {
-			return text.Write(w, r, text.Options{Width: o.width, Color: o.color})
-		},
-		"wide": func(w io.Writer, r *report.Report, o renderOptions) error {
-			return text.Write(w, r, text.Options{Width: max(o.width, 160), Color: o.color, Wide: true})
-		},
-		"json": func(w io.Writer, r *report.Report, _ renderOptions) error { return jsonfmt.JSON(w, r) },
-		"yaml": func(w io.Writer, r *report.Report, _ renderOptions) error { return jsonfmt.YAML(w, r) },
-	}
-}
-
-func formatNames() []string {
-	var out []string
-	for n := range formats() {
-		out = append(out, n)
-	}
-	slices.Sort(out)
-	return out
-}
 
 // An output is one format and where it goes; "" is stdout.
 type output struct {
@@ -50,8 +18,8 @@ type output struct {
 // outputs reads -o, --out and --report into what to write.
 func outputs(format, file string, reports []string) ([]output, error) {
 	check := func(f string) error {
-		if formats()[f] == nil {
-			return usagef("formats are "+strings.Join(formatNames(), ", "), "unknown output format %q", f)
+		if formats.All()[f] == nil {
+			return usagef("formats are "+strings.Join(formats.Names(), ", "), "unknown output format %q", f)
 		}
 		return nil
 	}
@@ -72,19 +40,29 @@ func outputs(format, file string, reports []string) ([]output, error) {
 	return outs, nil
 }
 
-// write renders the report to every output. A file appears whole or not at all.
-func (o output) write(e *env, r *report.Report) error {
-	opts := renderOptions{width: e.width}
-	if o.file == "" {
-		opts.color = e.outTTY && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
-		return formats()[o.format](e.out, r, opts)
+// checkLang refuses a language there are no words for.
+func checkLang(lang string) error {
+	if !words.Known(lang) {
+		return usagef("languages are "+strings.Join(words.Languages(), ", "), "unknown language %q", lang)
 	}
+	return nil
+}
+
+// write renders the report to every output. A file appears whole or not at all.
+func (o output) write(e *env, r *report.Report, lang string) error {
+	opts := report.Options{Width: e.width, Lang: lang, Rules: rules.Docs(rules.All())}
+	render := formats.All()[o.format]
+	if o.file == "" {
+		opts.Color = e.outTTY && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"
+		return render(e.out, r, opts)
+	}
+	opts.Width = 0 // the terminal's width means nothing in a file
 	tmp := o.file + ".partial"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	err = formats()[o.format](f, r, opts)
+	err = render(f, r, opts)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -95,4 +73,21 @@ func (o output) write(e *env, r *report.Report) error {
 		os.Remove(tmp)
 	}
 	return err
+}
+
+// formatHelp lists the formats for a flag's help.
+func formatHelp() string {
+	var out []string
+	tables := 0
+	for _, n := range formats.Names() {
+		if strings.HasPrefix(n, "csv-") {
+			tables++
+			continue
+		}
+		out = append(out, n)
+	}
+	if tables > 0 {
+		out = append(out, "csv-TABLE")
+	}
+	return strings.Join(out, ", ")
 }

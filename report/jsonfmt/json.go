@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"unicode"
-
-	"sigs.k8s.io/yaml"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"coldplane/report"
 )
@@ -21,32 +22,29 @@ func JSON(w io.Writer, r *report.Report) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(escape(b), '\n'))
+	_, err = w.Write(append(Escape(b), '\n'))
 	return err
 }
 
-// escape replaces what encoding/json leaves raw: C1 controls, bidi and other
-// format characters. Outside strings JSON has none of them.
-func escape(b []byte) []byte {
+// Escape replaces what encoding/json leaves raw: C1 controls, bidi and other
+// format characters, and the "##" before a bracket that CI systems take for a
+// command wherever it stands in a line. b must be valid JSON, which has none
+// of them outside strings.
+func Escape(b []byte) []byte {
 	s := string(b)
-	clean := true
-	for _, r := range s {
-		if r >= 0x7f && risky(r) {
-			clean = false
-			break
-		}
-	}
-	if clean {
+	if !strings.ContainsFunc(s, risky) && !strings.Contains(s, "##") {
 		return b
 	}
 	out := make([]byte, 0, len(b)+64)
-	for _, r := range s {
+	for i, r := range s {
 		switch {
-		case r < 0x7f || !risky(r):
-			out = append(out, string(r)...)
+		case r == '#' && (strings.HasPrefix(s[i:], "##[") || strings.HasPrefix(s[i:], "##vso[")):
+			out = append(out, `\u0023`...)
+		case !risky(r):
+			out = utf8.AppendRune(out, r)
 		case r > 0xffff:
-			r -= 0x10000
-			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+			hi, lo := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
 		default:
 			out = fmt.Appendf(out, `\u%04x`, r)
 		}
@@ -55,21 +53,7 @@ func escape(b []byte) []byte {
 }
 
 func risky(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
-}
-
-// YAML writes the report as YAML.
-func YAML(w io.Writer, r *report.Report) error {
-	j, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	b, err := yaml.JSONToYAML(j)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
+	return r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
 }
 
 // Read reads a report written by JSON. Unknown fields are tolerated; another

@@ -1,21 +1,31 @@
 package text
 
-import "coldplane/report"
+import (
+	"strings"
+
+	"coldplane/report"
+)
+
+// safe is text that may reach the terminal as it is: our own words, or
+// something from evidence that went through report.Visible. Everything else
+// that line prints goes through it there.
+type safe string
 
 // A style adds colour by meaning. The zero style adds none.
 type style struct{ on bool }
 
-func (s style) wrap(code, t string) string {
-	if !s.on {
-		return t
+func (s style) wrap(code, t string) safe {
+	t = report.Visible(t, 0)
+	if !s.on || t == "" {
+		return safe(t)
 	}
-	return "\x1b[" + code + "m" + t + "\x1b[0m"
+	return safe("\x1b[" + code + "m" + t + "\x1b[0m")
 }
 
-func (s style) bold(t string) string { return s.wrap("1", t) }
-func (s style) dim(t string) string  { return s.wrap("2", t) }
+func (s style) bold(t string) safe { return s.wrap("1", t) }
+func (s style) dim(t string) safe  { return s.wrap("2", t) }
 
-func (s style) severity(v report.Severity, t string) string {
+func (s style) severity(v report.Severity, t string) safe {
 	switch v {
 	case report.Critical:
 		return s.wrap("1;31", t)
@@ -29,14 +39,17 @@ func (s style) severity(v report.Severity, t string) string {
 	return s.dim(t)
 }
 
-func (s style) plane(p string) string {
+// state colours a plane's or a member's state; label is what is printed.
+func (s style) state(p, label string) safe {
 	switch p {
-	case report.PlaneUp:
-		return s.wrap("32", p)
-	case report.PlaneDegraded:
-		return s.wrap("33", p)
-	case report.PlaneDown:
-		return s.wrap("1;31", p)
+	case report.PlaneUp, report.Alive, report.Good:
+		return s.wrap("32", label)
+	case report.PlaneDegraded, report.LastSeen:
+		return s.wrap("33", label)
+	case report.PlaneDown, report.Dead, report.Bad:
+		return s.wrap("1;31", label)
 	}
-	return p
+	return s.wrap("0", label)
 }
+
+func upper(s string) string { return strings.ToUpper(s) }

@@ -1,0 +1,159 @@
+package text
+
+import (
+	"strings"
+
+	"coldplane/report"
+)
+
+func (p *printer) findings() {
+	if len(p.r.Findings) > 0 {
+		p.head("Findings")
+	}
+	shown := 0
+	for i := range p.r.Findings {
+		f := &p.r.Findings[i]
+		if f.Severity == report.Info && !p.o.Wide {
+			continue
+		}
+		if shown > 0 {
+			p.line("")
+		}
+		shown++
+		p.finding(f)
+	}
+	if hidden := len(p.r.Findings) - shown; hidden > 0 {
+		p.line("")
+		p.line("%s", p.s.dim(p.say.T("%d informational findings are shown by -o wide", hidden)))
+	}
+}
+
+func (p *printer) finding(f *report.Finding) {
+	where := f.Subject
+	if f.Node != "" {
+		where = f.Node + "  " + where
+	}
+	if f.Confidence != report.Certain {
+		where += " (" + p.say.T(string(f.Confidence)) + ")"
+	}
+	p.para(2, p.severity(f.Severity)+"  "+p.s.bold(f.Rule)+"  ", where)
+	p.para(2, "  ", f.Message)
+	for i, e := range f.Evidence {
+		if i >= maxPlaces && !p.o.Wide {
+			p.line("    %s", p.s.dim(p.say.T("… and %d more places (-o wide)", len(f.Evidence)-i)))
+			break
+		}
+		p.evidence(e)
+	}
+	if len(f.Fix) > 0 {
+		p.line("  %s", p.s.bold(p.say.T("fix")))
+		p.steps(f.Fix, 4, f.Rule)
+	}
+}
+
+// evidence prints a place, and what was seen there beside it or below.
+func (p *printer) evidence(e report.Evidence) {
+	place := report.Visible(e.Place(), 400)
+	seen := report.Visible(e.Excerpt, 400)
+	w := 4 + cells.StringWidth(place)
+	switch {
+	case seen == "":
+		p.line("    %s", safe(place))
+	case w+2+cells.StringWidth(seen) <= p.o.Width:
+		p.line("    %s  %s", safe(place), p.s.dim(seen))
+	default:
+		p.line("    %s", safe(place))
+		if !p.o.Wide {
+			seen = cut(seen, p.o.Width-6)
+		}
+		p.line("      %s", p.s.dim(seen))
+	}
+}
+
+func (p *printer) waived() {
+	if len(p.r.Suppressed) == 0 {
+		return
+	}
+	p.head("Waived")
+	for _, f := range p.r.Suppressed {
+		reason := ""
+		if f.Waiver != nil {
+			reason = f.Waiver.Reason
+			if f.Waiver.Expires != "" {
+				reason += " (" + p.say.T("until %s", f.Waiver.Expires) + ")"
+			}
+		}
+		p.para(4, "  - ", strings.TrimSpace(f.Rule+" "+f.Node)+" "+f.Subject+": "+reason)
+	}
+}
+
+func (p *printer) gaps() {
+	gaps := p.r.Gaps()
+	if len(gaps) > 0 {
+		p.head("Could not be judged")
+	}
+	for i, g := range gaps {
+		if i >= maxGaps && !p.o.Wide {
+			p.line("  %s", p.s.dim(p.say.T("… and %d more (-o wide)", len(gaps)-i)))
+			break
+		}
+		s := g.Evidence + p.on(g.Node) + ": " + p.say.T(g.Reason)
+		if g.Detail != "" {
+			s += ", " + g.Detail
+		}
+		rules := strings.Join(g.Rules, " ")
+		if len(g.Rules) > 6 && !p.o.Wide {
+			rules = strings.Join(g.Rules[:5], " ") + " " + p.say.T("and %d more", len(g.Rules)-5)
+		}
+		p.para(4, "  - ", s+" ("+rules+")")
+	}
+	if len(p.r.Verdict.Collect) == 0 {
+		return
+	}
+	p.head("To judge more, collect")
+	for _, c := range p.r.Verdict.Collect {
+		p.para(4, "  - ", c.What)
+		p.command(c.Command, 4)
+	}
+}
+
+func (p *printer) inputs() {
+	if len(p.r.Inputs) == 0 {
+		return
+	}
+	p.head("Inputs")
+	for _, in := range p.r.Inputs {
+		s := in.Path
+		if in.Format != "" {
+			s += ", " + in.Format
+		}
+		if in.Node != "" {
+			s += ", " + in.Node
+		}
+		s += ", " + in.State
+		if in.Detail != "" {
+			s += ": " + in.Detail
+		}
+		p.para(4, "  ", s)
+		if in.SHA256 != "" {
+			p.line("    %s", p.s.dim("sha256 "+report.Visible(in.SHA256, 64)))
+		}
+		for i, x := range in.Refused {
+			if i >= maxPlaces && !p.o.Wide {
+				p.line("    %s", p.s.dim(p.say.T("… and %d more (-o wide)", len(in.Refused)-i)))
+				break
+			}
+			p.para(6, "    ", p.say.T("refused")+" "+x.Name+": "+x.Why)
+		}
+	}
+}
+
+func (p *printer) results() {
+	if len(p.r.Results) == 0 {
+		return
+	}
+	p.head("Every rule's outcome")
+	for _, x := range p.r.Results {
+		p.para(30, safe("  "+pad(report.Visible(x.Rule, 12), 8)+pad(report.Visible(p.say.T(string(x.Outcome)), 16), 16)+"  "), x.Subject+"  "+x.Detail)
+	}
+}
