@@ -97,6 +97,9 @@ func (s *Stream) Death() (d Death, ok bool) {
 		for _, v := range h.Values {
 			d.Value = cmp.Or(d.Value, v)
 		}
+		if st.Sig.ID == "X21" && d.Value != "" { // the words are in the error
+			d.Line.Message, d.Value = d.Value, ""
+		}
 	}
 	last := lastFatal(r, after)
 	if last == nil && ok {

@@ -35,7 +35,7 @@ func etcd() []Signature {
 			Rules: []string{"QRM106", "QRM105"}},
 		{ID: "E07", Texts: []string{"apply request took too long"}, By: Etcd, In: Message,
 			Means:    "A request needed longer than the warning limit to apply",
-			Keys:     []string{"took", "prefix", "error"},
+			Keys:     []string{"took", "prefix", "response", "error"},
 			Measure:  "took",
 			Versions: "3.5.33,3.6.14,3.7.1", Source: "etcd-io/etcd server/etcdserver/txn/util.go",
 			Rules: []string{"QRM106", "CAP105"}},
