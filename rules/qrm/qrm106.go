@@ -83,7 +83,7 @@ func slowDisk(p *analyze.Pass) error {
 		f.Evidence = append(f.Evidence, analyze.Context(s.at.Ref(), s.at.Excerpt()))
 	}
 	if len(syncs) > 0 {
-		said = append(said, fmt.Sprintf("%s of the write-ahead log, the longest %s", count(len(syncs)+dropped(n, "E05"), "slow sync"), worst(syncs)[0].took))
+		said = append(said, fmt.Sprintf("%s of the write-ahead log, the longest %s", howMany(len(syncs)+dropped(n, "E05"), "slow sync"), worst(syncs)[0].took))
 		if len(syncs) == 1 && len(applies) == 0 && len(lateHits) == 0 {
 			f.Confidence = report.Possible
 		}
@@ -168,7 +168,7 @@ func ms(v float64) time.Duration { return time.Duration(v * float64(time.Millise
 
 func head[T any](s []T, n int) []T { return s[:min(len(s), n)] }
 
-func count(n int, what string) string {
+func howMany(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
