@@ -262,3 +262,20 @@ func Loopback(host string) bool {
 func sortMembers(ms []*Member) {
 	slices.SortStableFunc(ms, func(a, b *Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 }
+
+// Disagree reports whether sources of the present differ about a member's
+// vote.
+func Disagree(m *Member) bool {
+	voter, learner := false, false
+	for _, x := range m.Claims {
+		if x.Source.Snapshot || x.Source.Restored {
+			continue
+		}
+		if x.Learner {
+			learner = true
+		} else {
+			voter = true
+		}
+	}
+	return voter && learner
+}
