@@ -114,7 +114,10 @@ func (c *Cluster) check(n *Node, cr *Credential) {
 				add(a)
 			}
 		}
-		if cas == nil && !c.otherAnchor(n, cr) {
+		if cas == nil {
+			add(otherAnchor(n, cr))
+		}
+		if cas == nil {
 			add(n.CA(ClusterCA))
 			assumed = true
 		}
@@ -178,7 +181,7 @@ func (c *Cluster) check(n *Node, cr *Credential) {
 			ch = Verify(cr.Cert(), Certs(cr.Rest), a.Certs())
 			done[key] = ch
 		}
-		c.Checks = append(c.Checks, &Check{Cred: cr, CA: a, Chain: ch, Assumed: assumed})
+		c.Checks = append(c.Checks, &Check{Cred: cr, CA: a, Chain: ch, Assumed: assumed || a.Use.Ref.IsZero()})
 	}
 }
 
@@ -197,16 +200,16 @@ func (c *Cluster) sameCluster(n *Node, a *CA) bool {
 	return true
 }
 
-// otherAnchor reports whether a kubeconfig's own CA accepts the API server's
-// certificate although it is not the cluster CA: a serving certificate from
+// otherAnchor returns a kubeconfig's CA that accepts the API server's
+// certificate although it is not the cluster's: a serving certificate from
 // somewhere else.
-func (c *Cluster) otherAnchor(n *Node, cr *Credential) bool {
+func otherAnchor(n *Node, cr *Credential) *CA {
 	for _, a := range n.CAs {
 		if a.Role == ConfigCA && a.Source.Err == nil && Verify(cr.Cert(), Certs(cr.Rest), a.Certs()).OK {
-			return true
+			return a
 		}
 	}
-	return false
+	return nil
 }
 
 // foreign reports whether a kubeconfig belongs to another cluster: a copy or

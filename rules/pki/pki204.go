@@ -196,7 +196,7 @@ func betweenNodes(p *analyze.Pass, s *saNode, nodes []*saNode, majority *saNode)
 			continue
 		}
 		for _, o := range nodes {
-			if o == s || !o.clear || len(o.accept) == 0 || slices.Contains(o.accept, k.Key.SPKI) {
+			if o == s || !o.clear || !meets(o.accept, majority.accept) || slices.Contains(o.accept, k.Key.SPKI) {
 				continue
 			}
 			ev := []analyze.Evidence{
