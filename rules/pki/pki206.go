@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"coldplane/analyze"
+	"coldplane/analyze/host"
 	"coldplane/analyze/kubeconfig"
+	"coldplane/analyze/kubelet"
 	creds "coldplane/analyze/pki"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -17,7 +19,7 @@ import (
 
 var _ = Rules.Add(&analyze.Rule{
 	ID: "PKI206", Name: "certificate-wrong-usage-or-identity", Scope: analyze.PerNode,
-	Severities: []report.Severity{report.High, report.Medium},
+	Severities: []report.Severity{report.High, report.Medium, report.Low},
 	Doc: analyze.Doc{
 		Title: "A certificate has the wrong usage or the wrong identity",
 		Why: "A certificate without client usage is refused as a client's, one without server usage as a server's. The name inside is who the " +
@@ -27,7 +29,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{docPKI, "https://github.com/etcd-io/etcd/issues/9785"}, Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Files},
-	Wants: []analyze.Need{staticpod.Manifests},
+	Wants: []analyze.Need{staticpod.Manifests, kubelet.CommandLine, host.Machine},
 	Run:   identityWrong,
 })
 
@@ -127,13 +129,13 @@ func wrongIdentity(p *analyze.Pass, c *creds.Credential, d *staticpod.Dir) {
 		}
 	case kubeletOwn(c) && c.Client:
 		name := strings.TrimPrefix(cn, "system:node:")
-		switch want, ref, text := nodeName(d); {
+		switch h, sev := elsewhere(name, nodeNames(p, d)); {
 		case name == cn || name == "":
 			bad(report.High, "system:node:NAME")
 		case !slices.Contains(org, "system:nodes"):
 			bad(report.High, "organization system:nodes")
-		case want != "" && want != name:
-			bad(report.High, "system:node:"+want, analyze.Expect(ref, text))
+		case sev != "":
+			bad(sev, "system:node:"+h.name, analyze.Expect(h.ref, h.text))
 		}
 	case c.Config == nil:
 	case c.Config.Role == kubeconfig.ControllerManager && cn != "system:kube-controller-manager":
@@ -162,17 +164,52 @@ func customized(org []string) report.Severity {
 	return report.High
 }
 
-// nodeName is the name kubeadm gave the node, from etcd's --name.
-func nodeName(d *staticpod.Dir) (name string, ref bundle.Ref, text string) {
-	etcd := pod(d, staticpod.Etcd)
-	if etcd == nil || pod(d, staticpod.APIServer) == nil {
-		return "", bundle.Ref{}, ""
+// A hint says what the node is called.
+type hint struct {
+	name, text string
+	ref        bundle.Ref
+}
+
+// nodeNames gathers what says how the node is called: etcd's --name, which
+// kubeadm takes from the node, the kubelet's --hostname-override, the machine.
+func nodeNames(p *analyze.Pass, d *staticpod.Dir) []hint {
+	var out []hint
+	if etcd := pod(d, staticpod.Etcd); etcd != nil && pod(d, staticpod.APIServer) != nil {
+		if f, ok := etcd.Setting("name"); ok && f.Value != "default" && f.Value != "" {
+			out = append(out, hint{f.Value, f.Text(), f.Ref})
+		}
 	}
-	f, ok := etcd.Setting("name")
-	if !ok || f.Value == "default" {
-		return "", bundle.Ref{}, ""
+	if fs, err := kubelet.CommandLine.Try(p, p.Node()); err == nil {
+		if f, ok := fs.Get("hostname-override"); ok {
+			return append(out, hint{f.Value, "--hostname-override=" + f.Value, f.Ref})
+		}
 	}
-	return f.Value, f.Ref, f.Text()
+	if m, err := host.Machine.Try(p, p.Node()); err == nil && m.Hostname != "" {
+		out = append(out, hint{strings.ToLower(m.Hostname), "hostname " + m.Hostname, m.Ref})
+	}
+	return out
+}
+
+// elsewhere compares a node name in a certificate with what the node is
+// called. One hint alone may be a name somebody chose; two that agree prove it.
+func elsewhere(name string, hints []hint) (h hint, sev report.Severity) {
+	n := 0
+	for _, x := range hints {
+		if x.name == name {
+			return hint{}, ""
+		}
+		if n == 0 || x.name == h.name {
+			h = x
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return hint{}, ""
+	case 1:
+		return h, report.Low
+	}
+	return h, report.High
 }
 
 // minorOf is the Kubernetes minor version of a component's image.
