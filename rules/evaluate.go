@@ -99,7 +99,7 @@ func mergeSame(fs []report.Finding) []report.Finding {
 		return strings.Join(slices.Compact(parts), "\n")
 	}
 	at := map[string]int{}
-	var out []report.Finding
+	out := []report.Finding{}
 	for _, f := range fs {
 		k := key(f)
 		i, ok := at[k]
