@@ -7,6 +7,7 @@ import (
 
 	"coldplane/report"
 	"coldplane/report/csv"
+	"coldplane/report/html"
 	"coldplane/report/jsonfmt"
 	"coldplane/report/junit"
 	"coldplane/report/markdown"
@@ -28,6 +29,7 @@ func All() map[string]report.Renderer {
 		"markdown": markdown.Write,
 		"sarif":    sarif.Write,
 		"junit":    junit.Write,
+		"html":     html.Write,
 		"csv":      csv.Table("findings"),
 	}
 	for _, t := range csv.Tables() {
