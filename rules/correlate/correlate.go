@@ -1,55 +1,296 @@
-// Package correlate joins findings into one probable root cause, with the
-// causal chain and the doubts. Edges and chains are data; the algorithm is
-// small.
+// Package correlate joins findings into one probable root cause, with its
+// causal chain and its doubts.
+//
+// Edges (edges.go) say which rule's findings can explain which, and under what
+// conditions; chains (chains.go) name the explanations and what must not be
+// done; layers (layers.go) order causes. The algorithm here is small: every
+// finding that nothing else explains is a candidate, scored by what it
+// explains; the best one heads the report when no rival explains the same
+// symptoms about as well. Otherwise the rivals are named with the observation
+// that would decide, or the report says that the cause is not in the evidence.
 package correlate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"coldplane/analyze"
 	"coldplane/bundle"
 	"coldplane/report"
 )
 
-// Judge writes the verdict of a report whose findings and results are settled.
-func Judge(e *analyze.Engine, r *report.Report) {
+// Traits are what the catalogue says of a rule.
+type Traits struct{ Symptom, Latent bool }
+
+// rivalRatio is how much better the best candidate must score than one that
+// explains the same symptoms.
+const rivalRatio = 1.5
+
+// A candidate is a possible root.
+type candidate struct {
+	i         int
+	f         *report.Finding
+	score     float64
+	weight    map[int]float64
+	from      map[int]int
+	explained []*report.Finding
+}
+
+// Judge writes the verdict of a report whose findings, results and facts are
+// settled. traits is the catalogue by rule id.
+func Judge(r *report.Report, traits map[string]Traits) {
 	v := &r.Verdict
 	v.Chain, v.Candidates, v.Collect = []report.ChainLink{}, []report.Candidate{}, collect(r)
-	v.Control, v.UserPlane = report.PlaneUnknown, report.PlaneUnknown
-	head := gravest(r.Findings)
-	unknown := r.Outcomes()[report.Unknown]
-	switch {
-	case head != nil:
-		id := head.ID
-		v.State, v.Headline = report.StateCause, &id
-		if head.Severity == report.Medium {
-			v.State = report.StateUndetermined
+	v.Control, v.UserPlane = planes(r)
+
+	var fs []*report.Finding
+	for i := range r.Findings {
+		if r.Findings[i].Severity != report.Info {
+			fs = append(fs, &r.Findings[i])
 		}
-		v.Summary = head.Message
-		v.Do = head.Fix
-	case unknown > 0:
-		v.State = report.StateUndetermined
-		v.Summary = fmt.Sprintf("Nothing wrong found in what was given; %d questions could not be answered from it.", unknown)
-	default:
-		v.State = report.StateHealthy
-		v.Summary = "Nothing wrong found."
+	}
+	g := build(fs, compile(edges))
+	g.mark()
+	cands := g.candidates(traits, incidentStart(r, fs, traits))
+	if len(cands) == 0 {
+		quiet(r)
+		return
+	}
+	best := cands[0]
+	if rs := rivals(best, cands[1:]); len(rs) > 0 {
+		candidatesVerdict(r, append([]candidate{best}, rs...))
+		return
+	}
+	cause(r, g, best, traits)
+}
+
+// mark writes Explains and ExplainedBy.
+func (g *graph) mark() {
+	for i, as := range g.out {
+		for _, a := range as {
+			g.fs[i].Explains = append(g.fs[i].Explains, g.fs[a.to].ID)
+			g.fs[a.to].ExplainedBy = append(g.fs[a.to].ExplainedBy, g.fs[i].ID)
+		}
 	}
 }
 
-// gravest returns the gravest finding that needs an act, or nil.
-func gravest(fs []report.Finding) *report.Finding {
-	var best *report.Finding
-	for i := range fs {
-		f := &fs[i]
-		if !f.Severity.AtLeast(report.Medium) {
+// candidates returns the findings that nothing explains, best first. Symptoms
+// and latent findings come only when nothing else is left; a possible finding
+// counts at most as medium.
+func (g *graph) candidates(traits map[string]Traits, start time.Time) []candidate {
+	var roots, rest []candidate
+	for i, f := range g.fs {
+		if g.in[i] > 0 || !f.Severity.AtLeast(report.Medium) {
 			continue
 		}
-		if best == nil || f.Severity.Rank() > best.Severity.Rank() {
-			best = f
+		c := candidate{i: i, f: f}
+		c.weight, c.from = g.reach(i)
+		for j, h := range g.fs {
+			w, ok := c.weight[j]
+			if !ok {
+				continue
+			}
+			c.score += severityWeight(h.Severity) * w
+			if j != i {
+				c.explained = append(c.explained, h)
+			}
+		}
+		if f.ObservedAt != nil && !start.IsZero() && f.ObservedAt.Sub(start).Abs() <= 10*time.Minute {
+			c.score += 2
+		}
+		c.score *= confidenceWeight(f.Confidence)
+		t := traits[f.Rule]
+		if t.Symptom || t.Latent && len(c.explained) == 0 {
+			rest = append(rest, c)
+			continue
+		}
+		roots = append(roots, c)
+	}
+	better := func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(rankOf(b), rankOf(a)), cmp.Compare(b.score, a.score), cmp.Compare(layerOf(a.f), layerOf(b.f)),
+			cmp.Compare(a.f.Rule, b.f.Rule), cmp.Compare(a.f.Node, b.f.Node), cmp.Compare(a.f.Subject, b.f.Subject))
+	}
+	slices.SortFunc(roots, better)
+	slices.SortFunc(rest, better)
+	// A latent or symptom finding leads only over roots that are clearly milder.
+	if len(rest) > 0 && (len(roots) == 0 || rankOf(rest[0]) > rankOf(roots[0])+1) {
+		return append(rest, roots...)
+	}
+	return append(roots, rest...)
+}
+
+// rankOf is the gravest thing a candidate explains or is, capped at medium
+// for findings that rest on one hint.
+func rankOf(c candidate) int {
+	r := c.f.Severity.Rank()
+	if c.f.Confidence == report.Possible {
+		r = min(r, report.Medium.Rank())
+	}
+	for _, f := range c.explained {
+		r = max(r, min(f.Severity.Rank(), c.f.Severity.Rank()+1))
+	}
+	return r
+}
+
+// rivals are candidates that explain a grave symptom the best one also
+// explains, about as well.
+func rivals(best candidate, others []candidate) []candidate {
+	var out []candidate
+	for _, o := range others {
+		if o.score*rivalRatio <= best.score || o.f.Rule == best.f.Rule {
+			continue
+		}
+		shared := slices.ContainsFunc(o.explained, func(f *report.Finding) bool {
+			return f.Severity.AtLeast(report.High) && slices.Contains(best.explained, f)
+		})
+		if shared {
+			out = append(out, o)
 		}
 	}
-	return best
+	return out
+}
+
+// incidentStart is the earliest time of an active grave finding.
+func incidentStart(r *report.Report, fs []*report.Finding, traits map[string]Traits) time.Time {
+	if inc, ok := report.Fact[report.Incident](r, report.FactIncident); ok {
+		return inc.From
+	}
+	var t time.Time
+	for _, f := range fs {
+		if f.ObservedAt != nil && f.Severity.AtLeast(report.High) && !traits[f.Rule].Latent && (t.IsZero() || f.ObservedAt.Before(t)) {
+			t = *f.ObservedAt
+		}
+	}
+	return t
+}
+
+// cause writes the verdict of one root.
+func cause(r *report.Report, g *graph, best candidate, traits map[string]Traits) {
+	v := &r.Verdict
+	id := best.f.ID
+	v.State, v.Headline = report.StateCause, &id
+	if traits[best.f.Rule].Symptom {
+		v.State = report.StateUndetermined
+	}
+	v.Do = best.f.Fix
+	if c := chainOf(best.f, best.explained); c != nil {
+		v.ChainName = c.id + " " + c.name
+		if c.doNot != "" && best.f.Severity.AtLeast(report.High) {
+			v.DoNot = append(v.DoNot, strings.TrimPrefix(c.doNot, "Do not "))
+		}
+	}
+	v.Chain = links(g, best)
+	v.Summary = summary(r, best, v.State)
+}
+
+// links is the causal chain: the root, then what it explains in the order of
+// the steps, gravest first.
+func links(g *graph, best candidate) []report.ChainLink {
+	if len(best.explained) == 0 {
+		return []report.ChainLink{}
+	}
+	depth := func(i int) int {
+		d := 0
+		for best.from[i] >= 0 {
+			i = best.from[i]
+			d++
+		}
+		return d
+	}
+	var order []int
+	for i := range best.weight {
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(depth(a), depth(b)), cmp.Compare(layerOf(g.fs[a]), layerOf(g.fs[b])),
+			cmp.Compare(g.fs[b].Severity.Rank(), g.fs[a].Severity.Rank()), cmp.Compare(a, b))
+	})
+	out := []report.ChainLink{}
+	for _, i := range order {
+		f := g.fs[i]
+		because := f.Message
+		if p := best.from[i]; p >= 0 {
+			because = fmt.Sprintf("%s (follows from %s)", f.Message, g.fs[p].Rule)
+		}
+		out = append(out, report.ChainLink{Finding: f.ID, Because: because})
+	}
+	return out
+}
+
+// summary is the sentence for a human who has twenty seconds.
+func summary(r *report.Report, best candidate, state string) string {
+	f := best.f
+	var b strings.Builder
+	switch {
+	case state == report.StateUndetermined:
+		b.WriteString("What is seen, without its cause in this evidence: ")
+	case !f.Severity.AtLeast(report.High):
+		b.WriteString("No incident; most worth doing: ")
+	case f.Confidence == report.Certain:
+		b.WriteString("Root cause: ")
+	default:
+		fmt.Fprintf(&b, "%s root cause: ", strings.ToUpper(string(f.Confidence[:1]))+string(f.Confidence[1:]))
+	}
+	if f.Node != "" {
+		b.WriteString(f.Node + ": ")
+	}
+	b.WriteString(f.Message)
+	if f.ObservedAt != nil {
+		fmt.Fprintf(&b, ", since %s", f.ObservedAt.UTC().Format("2006-01-02 15:04Z"))
+	}
+	b.WriteString(".")
+	total := 0
+	for _, x := range r.Findings {
+		if x.Severity.AtLeast(report.Medium) {
+			total++
+		}
+	}
+	if n := len(best.explained); n > 0 {
+		fmt.Fprintf(&b, " It explains %d further finding%s of %d.", n, plural(n), total-1)
+	}
+	if len(f.Fix) > 0 {
+		b.WriteString(" First: " + strings.TrimSuffix(f.Fix[0].Text, ".") + ".")
+	}
+	return b.String()
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// candidatesVerdict says that two or more causes explain the same symptoms.
+func candidatesVerdict(r *report.Report, cs []candidate) {
+	v := &r.Verdict
+	v.State = report.StateCandidates
+	var names []string
+	for _, c := range cs {
+		decides := "the time each began"
+		if ch := chainOf(c.f, c.explained); ch != nil {
+			decides = ch.decides
+		}
+		v.Candidates = append(v.Candidates, report.Candidate{Finding: c.f.ID, Score: float64(int(c.score*100)) / 100, Decides: decides})
+		names = append(names, strings.TrimSpace(c.f.Rule+" "+c.f.Node))
+	}
+	v.Summary = fmt.Sprintf("%d causes explain the same symptoms: %s. What decides: %s.", len(cs), strings.Join(names, "; "), v.Candidates[0].Decides)
+}
+
+// quiet writes the verdict when no finding needs an act.
+func quiet(r *report.Report) {
+	v := &r.Verdict
+	unknown := r.Outcomes()[report.Unknown] + r.Outcomes()[report.Errored]
+	if unknown > 0 {
+		v.State = report.StateUndetermined
+		v.Summary = fmt.Sprintf("Nothing that needs an act was found in what was given; %d questions could not be answered from it.", unknown)
+		return
+	}
+	v.State = report.StateHealthy
+	v.Summary = "Nothing that needs an act was found, and every question could be answered."
 }
 
 // collect names the evidence whose absence left most questions open.
@@ -65,4 +306,53 @@ func collect(r *report.Report) []report.Collect {
 		out = append(out, report.Collect{What: info.What, Command: info.Command})
 	}
 	return out
+}
+
+// planes are the states of the control plane and of user traffic, from the
+// matrix; never one from the other.
+func planes(r *report.Report) (control, user string) {
+	control, user = report.PlaneUnknown, report.PlaneUnknown
+	m, ok := report.Fact[report.Matrix](r, report.FactMatrix)
+	if !ok {
+		return control, user
+	}
+	for _, row := range m.Rows {
+		if row.Subject != report.SubjectAll {
+			continue
+		}
+		switch {
+		case row.Plane == report.PlaneOfControl && row.Name == ControlPlaneRow:
+			control = planeOf(row.State)
+		case row.Plane == report.PlaneOfUsers && row.Name == UserTrafficRow:
+			user = planeOf(row.State)
+		}
+	}
+	return control, user
+}
+
+// Names of the two rows of the matrix that settle the planes.
+const (
+	ControlPlaneRow = "control plane"
+	UserTrafficRow  = "user traffic"
+)
+
+func planeOf(state string) string {
+	switch state {
+	case report.Alive:
+		return report.PlaneUp
+	case report.Dead:
+		return report.PlaneDown
+	case report.PlaneDegraded:
+		return report.PlaneDegraded
+	}
+	return report.PlaneUnknown
+}
+
+// TraitsOf reads the traits of a catalogue.
+func TraitsOf(rules []*analyze.Rule) map[string]Traits {
+	m := map[string]Traits{}
+	for _, r := range rules {
+		m[r.ID] = Traits{r.Symptom, r.Latent}
+	}
+	return m
 }
