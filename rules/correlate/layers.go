@@ -25,7 +25,7 @@ const (
 var layers = map[string]layer{
 	"NOD": layerMachine, "NOD112": layerHost, "NOD113": layerHost, "NOD105": layerFiles, "NOD106": layerFiles, "NOD107": layerFiles, "NOD110": layerHost,
 	"STA": layerFiles, "STA302": layerEtcd, "DIR": layerFiles, "DIR105": layerEtcd, "PKI": layerFiles, "EXT": layerFiles,
-	"QRM": layerData, "QRM106": layerMachine, "QRM107": layerEtcd, "QRM108": layerEtcd, "CAP": layerData, "RST": layerData,
+	"QRM": layerData, "QRM106": layerMachine, "QRM107": layerEtcd, "QRM108": layerEtcd, "CAP": layerData, "RST": layerData, "RST101": layerFiles, "RST103": layerFiles, "RST107": layerFiles,
 	"HAV1": layerAPI, "HAV2": layerObjects, "HAV3": layerControl, "HAV4": layerObjects,
 	"UPG": layerFiles, "ADM": layerControl, "ADM2": layerControl, "ADM202": layerObjects, "ADM3": layerData, "ADM4": layerFiles,
 }
