@@ -13,6 +13,7 @@ import (
 	"coldplane/rules/pki"
 	"coldplane/rules/qrm"
 	"coldplane/rules/sta"
+	"coldplane/rules/upg"
 )
 
 // All returns every rule, sorted by id.
@@ -25,6 +26,7 @@ func All() []*analyze.Rule {
 		pki.Rules.List(),
 		qrm.Rules.List(),
 		sta.Rules.List(),
+		upg.Rules.List(),
 	)
 	slices.SortFunc(all, func(a, b *analyze.Rule) int { return strings.Compare(a.ID, b.ID) })
 	return all
