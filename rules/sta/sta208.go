@@ -163,4 +163,3 @@ func restarting(p *analyze.Pass) (bool, []analyze.Evidence) {
 	}
 	return true, []analyze.Evidence{analyze.Context(c.Where(), state(c))}
 }
-
