@@ -247,15 +247,17 @@ type Certificate struct {
 	SANs      []string   `json:"sans,omitempty"`
 	Usages    []string   `json:"usages,omitempty"`
 	UsedBy    []string   `json:"usedBy,omitempty"` // "kube-apiserver --etcd-certfile (etc/.../kube-apiserver.yaml:20)"
-	NotBefore time.Time  `json:"notBefore"`
+	NotBefore time.Time  `json:"notBefore"`        // zero when the certificate cannot be read
 	NotAfter  time.Time  `json:"notAfter"`
 	DaysLeft  *int       `json:"daysLeft,omitempty"` // at as-of; negative when expired; nil without as-of
 	Chain     string     `json:"chain"`              // Good, Bad, NotKnown
 	ChainWhy  string     `json:"chainWhy,omitempty"`
-	KeyMatch  string     `json:"keyMatch"` // Good, Bad, NotKnown
-	SPKI      string     `json:"spki,omitempty"`
+	KeyMatch  string     `json:"keyMatch"`       // Good, Bad, NotKnown
+	SPKI      string     `json:"spki,omitempty"` // SHA-256 of the public key info, hex
 	Findings  []string   `json:"findings,omitempty"`
-	AsOf      *time.Time `json:"asOf,omitempty"` // that judged DaysLeft
+	AsOf      *time.Time `json:"asOf,omitempty"`              // that judged DaysLeft
+	Missing   bool       `json:"missing,omitempty"`           // a flag or kubeadm names the file and it is not on the node
+	External  bool       `json:"externallyManaged,omitempty"` // the issuing CA's key is known not to be on the node
 }
 
 // Answers of a check of a certificate.

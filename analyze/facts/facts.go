@@ -11,7 +11,9 @@ import (
 	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/objects"
+	"coldplane/analyze/pki"
 	"coldplane/analyze/staticpod"
+	"coldplane/bundle"
 	"coldplane/report"
 )
 
@@ -127,6 +129,13 @@ func Inventory(e *analyze.Engine) map[string]any {
 			topo.Etcd, topo.EtcdEndpoints = "external", cfg.Etcd.External.Endpoints
 		}
 		out[report.FactTopology] = topo
+	}
+	certs := pki.Table(e.Ctx(nil), func(n *bundle.Node) (time.Time, bool) {
+		a := e.AsOf(n)
+		return a.Time, !a.Time.IsZero()
+	})
+	if len(certs) > 0 {
+		out[report.FactCertificates] = certs
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 
@@ -57,17 +58,26 @@ func (o output) write(e *env, r *report.Report, lang string) error {
 		return render(e.out, r, opts)
 	}
 	opts.Width = 0 // the terminal's width means nothing in a file
-	tmp := o.file + ".partial"
+	return toFile(nil, o.file, func(w io.Writer) error { return render(w, r, opts) })
+}
+
+// toFile writes to a file that appears whole or not at all, or to stdout when
+// no file is named.
+func toFile(stdout io.Writer, name string, write func(io.Writer) error) error {
+	if name == "" {
+		return write(stdout)
+	}
+	tmp := name + ".partial"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	err = render(f, r, opts)
+	err = write(f)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(tmp, o.file)
+		err = os.Rename(tmp, name)
 	}
 	if err != nil {
 		os.Remove(tmp)

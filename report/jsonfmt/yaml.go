@@ -14,8 +14,11 @@ import (
 
 // YAML writes the report as YAML. Strings with characters that could act on a
 // terminal are double-quoted and the characters written as escapes.
-func YAML(w io.Writer, r *report.Report) error {
-	j, err := json.Marshal(r)
+func YAML(w io.Writer, r *report.Report) error { return WriteYAML(w, r) }
+
+// WriteYAML is YAML for any value that encoding/json can write.
+func WriteYAML(w io.Writer, v any) error {
+	j, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
