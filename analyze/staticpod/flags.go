@@ -31,6 +31,11 @@ func (f Flag) Text() string {
 	return "--" + f.Name + "=" + f.Value
 }
 
+// EnvFlag is the setting that an environment variable gives.
+func EnvFlag(name, env, value string, ref bundle.Ref) Flag {
+	return Flag{Name: name, Value: value, Dynamic: strings.Contains(value, "$("), Ref: ref, env: env}
+}
+
 // List splits a comma-separated value.
 func (f Flag) List() []string {
 	var out []string
