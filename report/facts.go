@@ -98,6 +98,12 @@ const (
 	PlaneOfUsers   = "user"
 )
 
+// Names of the two rows about SubjectAll that settle the verdict's planes.
+const (
+	RowControlPlane = "control plane"
+	RowUserTraffic  = "user traffic"
+)
+
 // A Matrix says what is alive and what is not, each for itself: an open port
 // does not prove a usable API, a Ready node does not prove a running kubelet.
 type Matrix struct {

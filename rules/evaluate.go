@@ -51,6 +51,7 @@ func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, 
 	r.Findings, r.Suppressed, r.Results = waive(findings, results, o.Waivers, e.AsOf(nil).Time)
 	r.Findings = mergeSame(r.Findings)
 	r.Facts = facts.Inventory(e)
+	r.Timeline = facts.Timeline(e)
 	correlate.Judge(r, correlate.TraitsOf(rules))
 	r.Sort()
 	return r, nil

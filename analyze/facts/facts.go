@@ -137,5 +137,16 @@ func Inventory(e *analyze.Engine) map[string]any {
 	if len(certs) > 0 {
 		out[report.FactCertificates] = certs
 	}
+	c := e.Ctx(nil)
+	list, q := members(c)
+	if list != nil {
+		out[report.FactMembers], out[report.FactQuorum] = list, *q
+	}
+	if b := banner(c); b != nil {
+		out[report.FactBanner] = *b
+	}
+	if m := matrix(e, q); m != nil {
+		out[report.FactMatrix] = *m
+	}
 	return out
 }

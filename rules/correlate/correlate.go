@@ -321,20 +321,14 @@ func planes(r *report.Report) (control, user string) {
 			continue
 		}
 		switch {
-		case row.Plane == report.PlaneOfControl && row.Name == ControlPlaneRow:
+		case row.Plane == report.PlaneOfControl && row.Name == report.RowControlPlane:
 			control = planeOf(row.State)
-		case row.Plane == report.PlaneOfUsers && row.Name == UserTrafficRow:
+		case row.Plane == report.PlaneOfUsers && row.Name == report.RowUserTraffic:
 			user = planeOf(row.State)
 		}
 	}
 	return control, user
 }
-
-// Names of the two rows of the matrix that settle the planes.
-const (
-	ControlPlaneRow = "control plane"
-	UserTrafficRow  = "user traffic"
-)
 
 func planeOf(state string) string {
 	switch state {
