@@ -19,6 +19,7 @@ import (
 type proof struct {
 	Proof
 	weak bool
+	at   time.Time // of a complaint in a log; zero for what was asked at collection
 }
 
 // observe collects what was seen of the members' life.
@@ -45,7 +46,19 @@ func observe(c *analyze.Ctx, v *View, g *gathered) {
 			joins(v, n, l, note)
 		}
 	}
+	asOf := c.AsOf()
+	own := traces(c, v)
 	for _, cl := range v.Clusters {
+		for _, m := range cl.Members {
+			t, ok := own[m]
+			if !ok || m.Ghost {
+				continue
+			}
+			seen[m] = slices.DeleteFunc(seen[m], func(p proof) bool { return !p.at.IsZero() && p.at.Before(t.at) })
+			if asOf.Source != "inferred" && asOf.Time.Sub(t.at).Abs() <= recent {
+				note(m, proof{Proof: Proof{Alive, t.ref, t.text}})
+			}
+		}
 		answered := slices.ContainsFunc(cl.Members, func(m *Member) bool {
 			return slices.ContainsFunc(seen[m], func(p proof) bool { return p.Life == Alive })
 		})
@@ -84,7 +97,7 @@ func (v *View) health(g *gathered, note func(*Member, proof)) {
 			case h.Answered() || h.LearnerOnly():
 				note(m, proof{Proof: Proof{Alive, h.Ref, h.Text}})
 			case !credentials(h.Error):
-				note(m, proof{Proof{Silent, h.Ref, h.Text}, !refused(h.Error)})
+				note(m, proof{Proof: Proof{Silent, h.Ref, h.Text}, weak: !refused(h.Error)})
 			}
 		}
 	}
@@ -100,7 +113,7 @@ func (v *View) failed(f failure, note func(*Member, proof)) {
 		return
 	}
 	for _, m := range v.endpoint(ep) {
-		note(m, proof{Proof{Silent, f.Ref, ep + ": " + f.Error}, !refused(f.Error)})
+		note(m, proof{Proof: Proof{Silent, f.Ref, ep + ": " + f.Error}, weak: !refused(f.Error)})
 	}
 }
 
@@ -262,7 +275,9 @@ func peers(v *View, l *logs.Node, note func(*Member, proof)) {
 				continue
 			}
 			if s.gone || s.last.Time.Sub(s.since) >= oneRound && s.last.Stream.Result.Last.Sub(s.last.Time) <= complaining {
-				note(m, proof{Proof: Proof{Silent, s.last.Ref(), s.last.Excerpt()}})
+				if !stopping(l, s.last.Time) {
+					note(m, proof{Proof: Proof{Silent, s.last.Ref(), s.last.Excerpt()}, at: s.last.Time})
+				}
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"coldplane/analyze/etcddb"
 	"coldplane/analyze/etcdwal"
 	"coldplane/analyze/logs"
+	"coldplane/analyze/objects"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 )
@@ -20,7 +21,7 @@ var Joined = &analyze.Fact[*View]{
 	Name:  "quorum.view",
 	Scope: analyze.PerCluster,
 	Kinds: []bundle.Kind{bundle.KindEtcdctl, bundle.KindStore, bundle.KindWAL},
-	Needs: []analyze.Need{etcdctl.OnNode, etcddb.OnNode, etcdwal.OnNode, logs.OnNode, cri.OnNode, staticpod.Manifests},
+	Needs: []analyze.Need{etcdctl.OnNode, etcddb.OnNode, etcdwal.OnNode, logs.OnNode, cri.OnNode, staticpod.Manifests, objects.OnNode},
 	Compute: func(c *analyze.Ctx) (*View, error) {
 		g := gather(c)
 		v := g.clusters()
