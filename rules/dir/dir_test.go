@@ -4,6 +4,11 @@ import (
 	"testing"
 
 	"coldplane/analyze/analyzetest"
+	"coldplane/analyze/etcdstore/storetest"
+	"coldplane/bundle/decode/walframe/walframetest"
 )
 
-func TestRules(t *testing.T) { analyzetest.Run(t, &Rules, ".") }
+func TestRules(t *testing.T) {
+	analyzetest.Run(t, &Rules, ".", analyzetest.Generator{Kind: "wal", Make: walframetest.Make},
+		analyzetest.Generator{Kind: "etcd", Make: storetest.Make})
+}
