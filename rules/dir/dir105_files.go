@@ -59,7 +59,7 @@ func (in *inspection) pages(db *etcddb.DB, f *analyze.Finding) {
 		sev := report.High
 		switch {
 		case x.Class == boltpage.MetaLost && x.Lost == "":
-			sev = report.Low
+			sev = report.Medium // the spare is gone: the next fault in the other one loses everything
 		case x.Class == boltpage.FreelistWrong:
 			sev = report.Low // etcd does not use a stored free list
 		case x.Lost != "" || x.Class == boltpage.Truncated:
@@ -84,7 +84,7 @@ func (in *inspection) pages(db *etcddb.DB, f *analyze.Finding) {
 	if n > len(what) {
 		f.Message += fmt.Sprintf("; and %d more", n-len(what))
 	}
-	if worst == report.Low {
+	if !worst.AtLeast(report.High) {
 		f.Message += "; etcd starts from what is left, nothing is lost"
 	}
 	if s.Lossy {
