@@ -46,6 +46,8 @@ func bars(s report.Store, say *words.Words) *picture {
 	top = max(top, 1)
 	x := func(n int64) float64 { return left + (right-left)*float64(min(max(n, 0), top))/float64(top) }
 	y := 26.0
+	var totals []int64
+	var ends []float64
 	bar := func(name string, parts []int64, classes, names []string, total int64) {
 		p.text(left-10, y+17, "end", "", name)
 		at := int64(0)
@@ -58,7 +60,8 @@ func bars(s report.Store, say *words.Words) *picture {
 			}
 			at += n
 		}
-		p.text(x(at)+6, y+17, "start", "strong", bundle.FormatBytes(total))
+		totals = append(totals, total)
+		ends = append(ends, x(at))
 		y += 38
 	}
 	other := max(s.InUse-s.Live-s.History, 0)
@@ -74,6 +77,9 @@ func bars(s report.Store, say *words.Words) *picture {
 		q := x(*s.Quota)
 		p.line(q, 14, q, y-8, "quota")
 		p.text(q, 11, "end", "strong", say.T("quota")+" "+bundle.FormatBytes(*s.Quota))
+	}
+	for i, n := range totals {
+		p.text(ends[i]+6, 43+38*float64(i), "start", "strong halo", bundle.FormatBytes(n))
 	}
 	p.H = int(y)
 	return p
@@ -131,7 +137,7 @@ func treemap(s report.Store, say *words.Words) *picture {
 			}
 		}
 		if label {
-			p.text(c.x+6, c.y+16, "start", "strong", fit(c.name+" "+size, c.w-10))
+			p.text(c.x+6, c.y+16, "start", "strong", fit(c.name+" "+size, (c.w-12)*0.86))
 		}
 	}
 	return p

@@ -88,7 +88,7 @@ func (v *timelineView) span(es []report.Event) (from, to time.Time) {
 
 func (v *timelineView) draw(es []report.Event, say *words.Words) {
 	from, to := v.span(es)
-	const left, right, top, high, bins = 190.0, 950.0, 62.0, 22.0, 250
+	const left, right, top, high, bins = 190.0, 950.0, 86.0, 22.0, 250
 	p := &picture{W: 960, ID: "lanes", Label: say.T("What happened when, a lane per node and source")}
 	x := func(t time.Time) float64 {
 		return left + (right-left)*min(max(float64(t.Sub(from))/float64(to.Sub(from)), 0), 1)
@@ -126,7 +126,7 @@ func (v *timelineView) draw(es []report.Event, say *words.Words) {
 	bottom := top + high*float64(len(lanes))
 	if in := v.Incident; in != nil {
 		p.rect(x(in.From), top-6, x(in.To)-x(in.From), bottom-top+6, "window", say.T("incident")+": "+in.Why)
-		p.text(min(x(in.From)+4, right-60), top-10, "start", "small", say.T("incident"))
+		p.text(x(in.To), top-10, "end", "small", say.T("incident"))
 	}
 	counts := map[[2]int]int{}
 	for _, e := range es {
@@ -154,16 +154,34 @@ func (v *timelineView) draw(es []report.Event, say *words.Words) {
 		}
 	}
 	p.axis(from, to, x, top, bottom)
-	for _, m := range v.Marks {
+	p.marks(v.Marks, from, to, x, bottom)
+	p.H = int(bottom + 22)
+	v.Picture = p
+}
+
+// marks puts numbered flags over the lanes, in three rows where they crowd.
+func (p *picture) marks(ms []markView, from, to time.Time, x func(time.Time) float64, bottom float64) {
+	taken := [3]float64{-100, -100, -100}
+	for _, m := range ms {
 		if m.Time.Before(from) || m.Time.After(to) {
 			continue
 		}
-		p.line(x(m.Time), 40, x(m.Time), bottom, "flag")
-		p.circle(x(m.Time), 32, 9, "flag", m.Text)
-		p.text(x(m.Time), 36, "middle", "flag", fmt.Sprint(m.N))
+		at, level := x(m.Time), 0
+		for i, t := range taken {
+			if at-t > 20 {
+				level = i
+				break
+			}
+			if t < taken[level] {
+				level = i
+			}
+		}
+		taken[level] = at
+		y := 14 + 22*float64(2-level)
+		p.line(at, y+9, at, bottom, "flag")
+		p.circle(at, y, 9.5, "flag", m.Text)
+		p.text(at, y+4, "middle", "flag", fmt.Sprint(m.N))
 	}
-	p.H = int(bottom + 22)
-	v.Picture = p
 }
 
 // axis writes about six round times below the lanes.

@@ -90,7 +90,6 @@
     one("q").addEventListener("input", function () { apply(); write(); });
     boxes.concat([one("node"), one("family")]).forEach(function (e) { e.addEventListener("change", function () { apply(); write(); }); });
     one("order").addEventListener("change", function () { order(); write(); });
-    doc.querySelector("form.filters").addEventListener("submit", function (e) { e.preventDefault(); });
     var open = function (v) { return function () { all(".finding details").forEach(function (d) { d.open = v; }); }; };
     one("expand").addEventListener("click", open(true));
     one("collapse").addEventListener("click", open(false));
