@@ -181,6 +181,8 @@ func (s *scanner) elements(p *leafPage) {
 	var prev, before []byte
 	x := &s.elem
 	x.Page, x.Salvaged = p.id, s.salvage
+	head := pageHeader + elemSize*n
+	x.Head, x.Base, x.Extent = t[:head:head], p.base, p.ext
 	rangeOK, judged := len(p.lo)+len(p.hi) == 0, false
 	for i := range n {
 		e := pageHeader + elemSize*i

@@ -19,6 +19,12 @@ type Elem struct {
 	KeyOff   int64 // file offset of the key
 	ValOff   int64 // file offset of the value
 	Salvaged bool  // from a page that no pointer reaches
+
+	// Head is the page's header and element table as read; Base and Extent are
+	// where the page begins in the file and how many bytes belong to it. Of an
+	// inline bucket, all three are those of the page inside its parent's.
+	Head         []byte
+	Base, Extent int64
 }
 
 // ScanOptions say how leaf pages are read. The zero value gives keys with the
