@@ -14,7 +14,7 @@ import (
 
 var _ = Rules.Add(&analyze.Rule{
 	ID: "STA206", Name: "hand-edit-lost-on-upgrade", Scope: analyze.PerNode,
-	Severities: []report.Severity{report.High, report.Medium},
+	Severities: []report.Severity{report.High, report.Medium, report.Low},
 	Latent:     true, Kubeadm: true,
 	Doc: analyze.Doc{
 		Title: "A manifest was edited by hand and the next kubeadm upgrade undoes it",
@@ -61,14 +61,17 @@ func handEdits(p *analyze.Pass) error {
 }
 
 func editFinding(c *drift.Component, edits []render.Change, audit bool) analyze.Finding {
-	sev := report.Medium
+	sev := report.Low
 	var parts []string
 	var evidence []analyze.Evidence
 	var fix []report.Step
 	for i, e := range edits {
 		what, grave := render.Loss(c.Name, e)
-		if grave && audit {
+		switch {
+		case grave && audit:
 			sev = report.High
+		case !harmless(e) && sev == report.Low:
+			sev = report.Medium
 		}
 		text := e.Text()
 		if what != "" {
@@ -96,6 +99,16 @@ func editFinding(c *drift.Component, edits []render.Change, audit bool) analyze.
 		Message:  fmt.Sprintf("%s of the %s manifest that kubeadm 1.%d would not write and the next kubeadm upgrade undoes: %s", n, c.Name, c.Minor, strings.Join(parts, "; ")),
 		Evidence: evidence, Fix: fix,
 	}
+}
+
+// harmless edits lose nothing that anybody would miss at once: what is left
+// out and comes back, and how much is logged.
+func harmless(e render.Change) bool {
+	switch e.Item {
+	case "--v", "--vmodule", "--logging-format", "--log-level", "resources":
+		return true
+	}
+	return e.Have == "" && e.Kind != render.FlagChange
 }
 
 func renderCommand(component string) string {
