@@ -200,7 +200,7 @@ var OnNode = &analyze.Fact[*View]{
 		if !r.view.Listed {
 			r.logDirectories()
 		}
-		if len(r.view.Containers) == 0 && !r.view.Listed {
+		if v := r.view; len(v.Containers) == 0 && !v.Listed && v.Images == nil && v.Sandboxes == nil && len(v.Conditions) == 0 {
 			if r.err != nil {
 				return nil, r.err
 			}

@@ -39,7 +39,7 @@ func runtime() []Signature {
 			Means:    "Image pull without progress cancelled",
 			Versions: "1.7.29,2.4.2", Source: "containerd/containerd internal/cri/server/images/image_pull.go",
 			Rules: []string{"NOD107"}},
-		{ID: "D10", Texts: []string{"CreateContainer within sandbox"}, By: Containerd, In: Message,
+		{ID: "D10", Texts: []string{"CreateContainer within sandbox … failed"}, By: Containerd, In: Message,
 			Means:    "Container could not be created",
 			Keys:     []string{"error"},
 			Versions: "1.7.29,2.4.2", Source: "containerd/containerd internal/cri/instrument/instrumented_service.go",
