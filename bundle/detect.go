@@ -113,3 +113,18 @@ func isText(b []byte) bool {
 	}
 	return !bytes.ContainsRune(b, 0) && bytes.IndexFunc(b, func(r rune) bool { return r < 9 }) < 0
 }
+
+// Sniff says what a file is by its content, as far as that goes without reading
+// all of it: FormatDB for any bolt file, FormatArchive for a tar, compressed or
+// not, FormatEncrypted, or FormatUnknown.
+func Sniff(r io.ReaderAt, size int64) Format {
+	switch sniff(r, size) {
+	case fileBolt:
+		return FormatDB
+	case fileZstd, fileGzip, fileTar:
+		return FormatArchive
+	case fileAge:
+		return FormatEncrypted
+	}
+	return FormatUnknown
+}

@@ -91,3 +91,9 @@ func syncDir(dir string) error {
 	defer d.Close()
 	return d.Sync()
 }
+
+// WriteAt and Truncate serve outputs that are not written in order.
+func (f *File) WriteAt(p []byte, off int64) (int, error) { return f.f.WriteAt(p, off) }
+
+// Truncate sets the length; what was not written reads as zeros.
+func (f *File) Truncate(size int64) error { return f.f.Truncate(size) }
