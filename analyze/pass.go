@@ -203,7 +203,8 @@ func (p *Pass) Report(f Finding) {
 	if out.References == nil {
 		out.References = []string{}
 	}
-	if !f.ObservedAt.IsZero() {
+	// What lies ahead was not observed: a certificate's end is in the message.
+	if a := p.engine.AsOf(f.Node).Time; !f.ObservedAt.IsZero() && (a.IsZero() || !f.ObservedAt.After(a)) {
 		t := f.ObservedAt.UTC()
 		out.ObservedAt = &t
 	}

@@ -55,7 +55,10 @@ func observe(c *analyze.Ctx, v *View, g *gathered) {
 				continue
 			}
 			seen[m] = slices.DeleteFunc(seen[m], func(p proof) bool { return !p.at.IsZero() && p.at.Before(t.at) })
-			if asOf.Source != "inferred" && asOf.Time.Sub(t.at).Abs() <= recent {
+			// Whoever was asked at collection and did not answer is not alive,
+			// however fresh its traces are.
+			asked := slices.ContainsFunc(seen[m], func(p proof) bool { return p.Life == Silent && p.at.IsZero() })
+			if !asked && asOf.Source != "inferred" && asOf.Time.Sub(t.at).Abs() <= recent {
 				note(m, proof{Proof: Proof{Alive, t.ref, t.text}})
 			}
 		}

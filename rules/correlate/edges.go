@@ -43,7 +43,6 @@ var edges = []edge{
 	{"NOD112 NOD113", "STA302:etcd STA302:apiserver PKI205", node, 0, `(?i)cannot assign requested address`, 0.8},
 	{"NOD113", "QRM107 QRM103", cluster, 0, ``, 0.5},
 	{"STA101", "STA301 STA302", node, 0, `(?i)already in use|lock`, 0.7},
-	{"STA101", "STA102 STA202 STA205", node, 0, ``, 0.4},
 	{"STA102", "STA302 HAV103 HAV104", node, 0, ``, 0.7},
 	{"STA102:etcd", "QRM101", cluster, 0, ``, 0.6},
 	{"STA201 STA202 STA203 STA204 STA207 STA208", "STA302", component, 0, `(?i)frame header|no such file|unknown flag|liveness|feature gate|connection refused`, 0.8},
