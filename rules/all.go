@@ -7,6 +7,7 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/rules/bun"
+	"coldplane/rules/cap"
 	"coldplane/rules/dir"
 	"coldplane/rules/hav"
 	"coldplane/rules/nod"
@@ -20,6 +21,7 @@ import (
 func All() []*analyze.Rule {
 	all := slices.Concat(
 		bun.Rules.List(),
+		cap.Rules.List(),
 		dir.Rules.List(),
 		hav.Rules.List(),
 		nod.Rules.List(),

@@ -17,6 +17,7 @@ type TypeStats struct {
 	Records    int64
 	RecBytes   int64 // all records, revision keys included
 	Tombstones int64
+	Writes     int64 // records above the compaction: what was written since
 	Leased     int64
 	Largest    KeyStats
 	Namespaces []NamespaceStats // by live bytes, largest first
@@ -49,20 +50,22 @@ type KeyStats struct {
 	Records  int64
 	RecBytes int64
 	Version  int64 // writes since the key was created
+	Writes   int64 // records above the compaction, estimated from the counts
 	Live     bool
 }
 
 // partSummary sums up one part of the table.
 type partSummary struct {
-	prefix  string
-	types   map[string]*typeAcc
-	live    int64
-	bytes   int64
-	rec     int64
-	leased  int64
-	largest topList
-	busiest topList
-	fattest topList
+	prefix    string
+	compacted int64
+	types     map[string]*typeAcc
+	live      int64
+	bytes     int64
+	rec       int64
+	leased    int64
+	largest   topList
+	busiest   topList
+	fattest   topList
 
 	lastDir []byte // of the key before, with its accumulators
 	lastT   *typeAcc
@@ -88,12 +91,13 @@ func (s *Store) summarise(top int) {
 	}
 	s.Live, s.LiveBytes, s.LiveRec, s.Leased = d.live, d.bytes, d.rec, d.leased
 	s.Types = d.list(s.formats.list)
-	s.Largest, s.Busiest, s.Fattest = d.largest.keys(), d.busiest.keys(), d.fattest.keys()
+	s.Largest, s.Busiest, s.Fattest = d.largest.keys(d.compacted), d.busiest.keys(d.compacted), d.fattest.keys(d.compacted)
 }
 
 func (s *Store) sumPart(p, top int) *partSummary {
 	t := &s.table.part[p]
-	d := &partSummary{prefix: s.Prefix, types: map[string]*typeAcc{}}
+	compacted := s.Compacted()
+	d := &partSummary{prefix: s.Prefix, compacted: compacted, types: map[string]*typeAcc{}}
 	d.largest = topList{n: top, by: func(e *entry) uint64 { return uint64(e.size) }}
 	d.busiest = topList{n: top, by: func(e *entry) uint64 { return uint64(e.revs) }}
 	d.fattest = topList{n: top, by: func(e *entry) uint64 { return e.hist }}
@@ -105,6 +109,7 @@ func (s *Store) sumPart(p, top int) *partSummary {
 		a.Records += int64(e.revs)
 		a.RecBytes += int64(e.hist)
 		a.Tombstones += int64(e.tombs)
+		a.Writes += writes(e, compacted)
 		ns.Records += int64(e.revs)
 		ns.RecBytes += int64(e.hist)
 		d.busiest.offer(t, e)
@@ -193,6 +198,7 @@ func (d *partSummary) merge(o *partSummary) {
 		a.Records += x.Records
 		a.RecBytes += x.RecBytes
 		a.Tombstones += x.Tombstones
+		a.Writes += x.Writes
 		a.Leased += x.Leased
 		for f, c := range x.formats {
 			a.formats[f] += c
@@ -217,7 +223,7 @@ func (d *partSummary) list(formats []Format) []TypeStats {
 	out := make([]TypeStats, 0, len(d.types))
 	for _, a := range d.types {
 		if a.top != nil {
-			a.Largest = keyStats(a.topTab, a.top)
+			a.Largest = keyStats(a.topTab, a.top, d.compacted)
 		}
 		for _, n := range a.ns {
 			a.Namespaces = append(a.Namespaces, *n)
@@ -240,9 +246,22 @@ func (d *partSummary) list(formats []Format) []TypeStats {
 	return out
 }
 
-func keyStats(t *table, e *entry) KeyStats {
+// writes tells how many records of a key are newer than the compaction. A key has
+// at most one older record, the one that was its newest then; when it has as many
+// records as it was ever written, it has none.
+func writes(e *entry, compacted int64) int64 {
+	if e.main <= compacted {
+		return 0
+	}
+	if compacted == 0 || !e.dead() && e.version == e.revs {
+		return int64(e.revs)
+	}
+	return max(1, int64(e.revs)-1)
+}
+
+func keyStats(t *table, e *entry, compacted int64) KeyStats {
 	return KeyStats{Key: string(t.key(e)), Rev: Revision{e.main, int64(e.sub)}, Size: int64(e.size), Records: int64(e.revs),
-		RecBytes: int64(e.hist), Version: int64(e.version), Live: !e.dead()}
+		RecBytes: int64(e.hist), Version: int64(e.version), Writes: writes(e, compacted), Live: !e.dead()}
 }
 
 // A topList keeps the n entries with the largest figure.
@@ -311,7 +330,7 @@ func (l *topList) merge(o *topList) {
 	}
 }
 
-func (l *topList) keys() []KeyStats {
+func (l *topList) keys(compacted int64) []KeyStats {
 	slices.SortFunc(l.list, func(a, b topItem) int {
 		if b.less(a) {
 			return -1
@@ -320,7 +339,7 @@ func (l *topList) keys() []KeyStats {
 	})
 	out := make([]KeyStats, len(l.list))
 	for i, x := range l.list {
-		out[i] = keyStats(x.t, x.e)
+		out[i] = keyStats(x.t, x.e, compacted)
 	}
 	return out
 }

@@ -227,3 +227,24 @@ func reasonOf(err error) bundle.Reason {
 	}
 	return bundle.Damaged
 }
+
+// FinishedPods are the heads of pods in phase Succeeded or Failed. Only the phase
+// is decoded of each pod.
+func (s *Set) FinishedPods() List[Head] {
+	return once(s, "finished-pods", func() List[Head] {
+		return Each(s, "pods", "", func(v []byte) (*Head, error) {
+			b, ok := raw(v)
+			if !ok {
+				return nil, errFormat
+			}
+			status, _ := field(b, 3)
+			phase, _ := field(status, 1)
+			if p := string(phase); p != string(corev1.PodSucceeded) && p != string(corev1.PodFailed) {
+				return nil, nil
+			}
+			h, err := protoHead(b)
+			h.SecretType = ""
+			return &h, err
+		}, func(h *Head) bool { return h != nil })
+	})
+}

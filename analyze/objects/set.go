@@ -53,7 +53,7 @@ var OnNode = &analyze.Fact[*Set]{
 		if err != nil {
 			return nil, err
 		}
-		if db := choose(dbs); db != nil {
+		if db := Choose(dbs); db != nil {
 			return New(db), nil
 		}
 		for _, d := range dbs {
@@ -65,8 +65,8 @@ var OnNode = &analyze.Fact[*Set]{
 	},
 }
 
-// choose prefers the live database; a damaged one gives way to a whole one.
-func choose(dbs etcddb.DBs) *etcddb.DB {
+// Choose prefers the live database; a damaged one gives way to a whole one.
+func Choose(dbs etcddb.DBs) *etcddb.DB {
 	var best *etcddb.DB
 	rank := func(d *etcddb.DB) int {
 		r := 0
