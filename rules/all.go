@@ -13,6 +13,7 @@ import (
 	"coldplane/rules/nod"
 	"coldplane/rules/pki"
 	"coldplane/rules/qrm"
+	"coldplane/rules/rst"
 	"coldplane/rules/sta"
 	"coldplane/rules/upg"
 )
@@ -27,6 +28,7 @@ func All() []*analyze.Rule {
 		nod.Rules.List(),
 		pki.Rules.List(),
 		qrm.Rules.List(),
+		rst.Rules.List(),
 		sta.Rules.List(),
 		upg.Rules.List(),
 	)

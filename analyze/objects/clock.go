@@ -132,8 +132,11 @@ func newClock(raw []Point) *Clock {
 	return c
 }
 
+// clockSlack is how many revisions before the first point its time still holds.
+const clockSlack = 100
+
 // At returns when a revision was written, between the points around it. ok is
-// false outside the points' range by more than a little and without any point.
+// false well before the first point and without any point.
 func (c *Clock) At(rev int64) (t time.Time, ok bool) {
 	n := len(c.Points)
 	if n == 0 {
@@ -144,7 +147,7 @@ func (c *Clock) At(rev int64) (t time.Time, ok bool) {
 	case i == n:
 		return c.Points[n-1].Time, true
 	case c.Points[i].Rev == rev || i == 0:
-		return c.Points[i].Time, c.Points[i].Rev == rev || i > 0
+		return c.Points[i].Time, c.Points[i].Rev-rev <= clockSlack
 	}
 	a, b := c.Points[i-1], c.Points[i]
 	return a.Time.Add(time.Duration(float64(b.Time.Sub(a.Time)) * float64(rev-a.Rev) / float64(b.Rev-a.Rev))), true
