@@ -160,20 +160,37 @@ func (s *Set) LastWrite() (Point, bool) {
 	return c.last, !c.last.Time.IsZero()
 }
 
-// History is how far back etcd remembers: from the compaction to the last write.
-// ok is false when no clock reaches that far.
+// idleCap is how much of a pause between dated writes counts as time in which the
+// API servers could have compacted: their interval. Nothing is compacted while
+// nobody writes.
+const idleCap = 5 * time.Minute
+
+// History is how far back etcd remembers at least, from the compaction to the last
+// write, without the time in which nothing was written. ok is false when nothing
+// after the compaction carries a time.
 func (s *Set) History() (span time.Duration, ok bool) {
-	last, ok := s.LastWrite()
-	if !ok {
-		return 0, false
-	}
 	from := s.Store.Compacted()
 	if from == 0 {
 		from = s.Store.FirstRev
 	}
-	t, ok := s.Clock().At(from)
-	if !ok {
+	c := s.Clock()
+	i := sort.Search(len(c.Points), func(i int) bool { return c.Points[i].Rev >= from })
+	if i == len(c.Points) {
 		return 0, false
 	}
-	return max(0, last.Time.Sub(t)), true
+	for ; i+1 < len(c.Points); i++ {
+		span += min(c.Points[i+1].Time.Sub(c.Points[i].Time), idleCap)
+	}
+	return span, true
+}
+
+// NotAfter returns the time of the first point at or above a revision: the
+// revision was written no later. Between an old object's creation and the first
+// lease that is remembered may lie months, and nothing tells where in them.
+func (c *Clock) NotAfter(rev int64) (time.Time, bool) {
+	i := sort.Search(len(c.Points), func(i int) bool { return c.Points[i].Rev >= rev })
+	if i == len(c.Points) {
+		return time.Time{}, false
+	}
+	return c.Points[i].Time, true
 }

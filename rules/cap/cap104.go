@@ -115,7 +115,7 @@ func stuckFor(s *objects.Set) float64 {
 	if !ok {
 		return 0
 	}
-	t, ok := s.Clock().At(s.Store.Scheduled)
+	t, ok := s.Clock().NotAfter(s.Store.Scheduled)
 	if !ok {
 		return 0
 	}

@@ -64,7 +64,7 @@ func integrity(p *analyze.Pass) error {
 			continue
 		}
 		if gone := required(m.s); len(gone) > 0 {
-			say(report.Medium, "is sound and not a kubeadm cluster's backup: no "+strings.Join(gone, ", no "), analyze.See(m.db.Ref(), fmt.Sprintf("%d live keys", m.s.Live)))
+			say(report.Medium, "is sound and not a Kubernetes cluster's backup: no "+strings.Join(gone, ", no "), analyze.See(m.db.Ref(), fmt.Sprintf("%d live keys", m.s.Live)))
 			continue
 		}
 		if m.s.Trailer == etcdstore.TrailerNone {
@@ -118,14 +118,12 @@ func pages(m member) (out []analyze.Evidence) {
 	return out
 }
 
-// required names what every kubeadm cluster's store holds and this one does not.
+// required names what every Kubernetes store holds and this one does not. Nodes are
+// not among it: a control plane may have none yet.
 func required(s *etcdstore.Store) (gone []string) {
 	has := func(key string) bool { v, ok := s.Latest(s.Prefix + key); return ok && !v.Tombstone }
 	if !has("/namespaces/kube-system") {
 		gone = append(gone, "namespace kube-system")
-	}
-	if !slices.ContainsFunc(s.Types, func(t etcdstore.TypeStats) bool { return t.Type == "minions" && t.Live > 0 }) {
-		gone = append(gone, "nodes")
 	}
 	return gone
 }
