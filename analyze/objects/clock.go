@@ -29,7 +29,8 @@ type Clock struct {
 const (
 	maxLeasePoints  = 20000
 	maxCreatePoints = 4000
-	clockWindow     = 5 // points whose median is taken: one writer's clock may be wrong
+	clockWindow     = 5 // neighbours that a point is compared with: one writer's clock may be wrong
+	clockError      = 2 * time.Minute
 )
 
 // Clock is the set's revision clock.
@@ -93,8 +94,8 @@ func (s *Set) createPoints() (out []Point) {
 	return out
 }
 
-// newClock orders points by revision and smooths them: the median of a window,
-// then never backwards.
+// newClock orders points by revision, leaves out those that contradict their
+// neighbours, and never runs backwards.
 func newClock(raw []Point) *Clock {
 	slices.SortStableFunc(raw, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Rev, b.Rev), a.Time.Compare(b.Time), cmp.Compare(a.Key, b.Key))
@@ -104,32 +105,52 @@ func newClock(raw []Point) *Clock {
 	if n == 0 {
 		return c
 	}
-	med := func(i int) Point {
-		lo, hi := max(0, i-clockWindow/2), min(n, i+clockWindow/2+1)
-		w := slices.Clone(raw[lo:hi])
-		slices.SortStableFunc(w, func(a, b Point) int { return a.Time.Compare(b.Time) })
-		return w[len(w)/2]
-	}
-	var high time.Time
-	for i, p := range raw {
-		t := med(i).Time
-		if t.Before(high) {
-			t = high
-		}
-		high = t
-		if m := len(c.Points); m > 0 && c.Points[m-1].Rev == p.Rev {
-			continue
-		}
-		c.Points = append(c.Points, Point{p.Rev, t, p.Key})
-	}
 	tail := slices.Clone(raw[max(0, n-clockWindow):])
 	slices.SortStableFunc(tail, func(a, b Point) int { return a.Time.Compare(b.Time) })
 	c.last = tail[len(tail)-1]
 	// A single writer far ahead of the others is a wrong clock, not a late write.
-	if m := tail[len(tail)/2]; len(tail) >= 3 && c.last.Time.Sub(m.Time) > 2*time.Minute {
+	if m := tail[len(tail)/2]; len(tail) >= 3 && c.last.Time.Sub(m.Time) > clockError {
 		c.last = m
 	}
+	var high time.Time
+	for i, p := range raw {
+		if p.Time.After(c.last.Time) || contradicted(raw, i) {
+			continue
+		}
+		if p.Time.Before(high) {
+			p.Time = high
+		}
+		high = p.Time
+		if m := len(c.Points); m > 0 && c.Points[m-1].Rev == p.Rev {
+			continue
+		}
+		c.Points = append(c.Points, p)
+	}
 	return c
+}
+
+// contradicted reports a point that most of the points after it precede in time,
+// or most of those before it follow: its writer's clock is wrong.
+func contradicted(raw []Point, i int) bool {
+	t := raw[i].Time
+	after := raw[i+1 : min(len(raw), i+1+clockWindow)]
+	before := raw[max(0, i-clockWindow):i]
+	n := 0
+	for _, p := range after {
+		if t.Sub(p.Time) > clockError {
+			n++
+		}
+	}
+	if 2*n > len(after) {
+		return true
+	}
+	n = 0
+	for _, p := range before {
+		if p.Time.Sub(t) > clockError {
+			n++
+		}
+	}
+	return 2*n > len(before)
 }
 
 // clockSlack is how many revisions before the first point its time still holds.

@@ -23,9 +23,10 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://kubernetes.io/docs/tasks/administer-cluster/configure-upgrade-etcd/#backing-up-an-etcd-cluster"},
 		Since: "v0.1",
 	},
-	Params: []analyze.Param{{Name: "age", Default: 24, Unit: "hours", Source: "a day of work at most"}},
-	Needs:  []analyze.Need{etcddb.OnNode},
-	Run:    backupAge,
+	Params: []analyze.Param{{Name: "age", Default: 24, Unit: "hours", Source: "a day of work at most"},
+		{Name: "say", Default: 1, Unit: "0 or 1", Source: "whether a fresh backup is mentioned"}},
+	Needs: []analyze.Need{etcddb.OnNode},
+	Run:   backupAge,
 })
 
 func backupAge(p *analyze.Pass) error {
@@ -63,6 +64,9 @@ func backupAge(p *analyze.Pass) error {
 	age := now.Sub(newest)
 	text := fmt.Sprintf("the newest snapshot holds the state of %s, %s before the time of judgement: %s", newest.Format(time.RFC3339), age.Round(time.Minute), restorable(at.s))
 	if age.Hours() <= p.Param("age") {
+		if p.Param("say") == 0 && restorable(at.s) == "restorable" {
+			return nil
+		}
 		sev = report.Info
 	}
 	p.Report(analyze.Finding{Node: at.node, Subject: "backup", Severity: sev, Message: text, Evidence: []analyze.Evidence{analyze.See(ref, "last write "+newest.Format(time.RFC3339))}})
