@@ -44,7 +44,7 @@ func upgradePath(p *analyze.Pass) error {
 	switch d := t.Minor - v.Minor; {
 	case d > 1:
 		p.Report(analyze.Finding{Subject: "upgrade path", Severity: report.Critical, Evidence: []analyze.Evidence{see},
-			Message: fmt.Sprintf("from %s to %s skips %d minors; kubeadm refuses more than one at a time", v, t, d-1), Fix: path(v, t)})
+			Message: fmt.Sprintf("from %s to %s skips %d minors; kubeadm refuses more than one at a time", v, t, d-1), Fix: between(v, t)})
 	case d < -1 || d == -1 && t.Patch == 0 && t.Pre != "":
 		p.Report(analyze.Finding{Subject: "upgrade path", Severity: report.Critical, Evidence: []analyze.Evidence{see},
 			Message: fmt.Sprintf("from %s back to %s is more than kubeadm takes back; stored objects and etcd may not be readable by the older release", v, t)})
@@ -62,8 +62,8 @@ func upgradePath(p *analyze.Pass) error {
 	return nil
 }
 
-// path is the minors in between, as steps.
-func path(v, t releases.Version) []report.Step {
+// between is the minors in between, as steps.
+func between(v, t releases.Version) []report.Step {
 	var out []report.Step
 	for m := v.Minor + 1; m <= t.Minor; m++ {
 		to := fmt.Sprintf("v1.%d.x (the newest patch)", m)
