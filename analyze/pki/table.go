@@ -41,6 +41,19 @@ func Table(c *analyze.Ctx, asOf func(*bundle.Node) (time.Time, bool)) []report.C
 		}
 		out = append(out, t.rows...)
 	}
+	st, err := Store.Get(c)
+	if err != nil {
+		return out
+	}
+	t := &tableOf{cl: cl, n: &Node{Node: &bundle.Node{}}, seen: map[string]bool{}}
+	t.now, t.timed = asOf(nil)
+	for _, a := range st.CAs {
+		for _, b := range a.Source.Certificates() {
+			r := t.row(a.Source, b, "CA in "+a.Name, []Use{{Process: a.What}})
+			r.Node, r.Origin = a.Source.Ref.Node, a.Source.Ref.Key
+			out = append(out, r)
+		}
+	}
 	return out
 }
 

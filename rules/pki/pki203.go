@@ -25,6 +25,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Joined},
+	Wants: []analyze.Need{creds.Store},
 	Run:   caDiffers,
 })
 
@@ -42,11 +43,14 @@ var caPlaces = []struct {
 
 func caDiffers(p *analyze.Pass) error {
 	cl, _ := creds.Joined.In(p)
+	stored := storedDiffers(p, cl)
 	if len(cl.Nodes) < 2 {
-		if len(p.Nodes()) < 2 {
-			return p.NotApplicable("one node only")
+		if len(p.Nodes()) < 2 && !stored {
+			return p.NotApplicable("one node, and no database to compare it with")
 		}
-		p.Unknown(bundle.KindPKI, nil, bundle.NotCollected, "the CA files of a second node")
+		if len(p.Nodes()) >= 2 {
+			p.Unknown(bundle.KindPKI, nil, bundle.NotCollected, "the CA files of a second node")
+		}
 		return nil
 	}
 	apart, compared := 0, 0
@@ -97,6 +101,51 @@ func caDiffers(p *analyze.Pass) error {
 		p.Report(differs(pl.what, pl.sev, v.as, conf, note))
 	}
 	return nil
+}
+
+// storedDiffers compares the CAs that objects of the cluster hand out with
+// those on disk. It reports whether there was anything to compare.
+func storedDiffers(p *analyze.Pass, cl *creds.Cluster) bool {
+	st, err := creds.Store.Try(p, nil)
+	if err != nil {
+		return false
+	}
+	compared := false
+	for _, name := range st.Opaque {
+		if strings.HasPrefix(name, "kube-") { // not the bundles of webhooks
+			p.Unknown(bundle.KindStore, nil, bundle.Redacted, "the certificate in "+name)
+			compared = true
+		}
+	}
+	for _, s := range st.CAs {
+		var odd *creds.CA
+		agree := false
+		for _, n := range cl.Nodes {
+			a := n.CA(s.Role)
+			if a == nil && s.Role == creds.RootCA {
+				a = n.CA(creds.ClusterCA)
+			}
+			if a == nil || len(a.Certs()) == 0 {
+				continue
+			}
+			compared = true
+			if s.Trusts(a) {
+				agree = true
+			} else if odd == nil {
+				odd = a
+			}
+		}
+		if odd == nil || agree {
+			continue // a difference between nodes is reported as such
+		}
+		text := describe(&creds.CA{Source: s.Source})
+		p.Report(analyze.Finding{
+			Node: odd.Node, Subject: s.Name, Severity: report.Critical,
+			Message:  fmt.Sprintf("%s gives %s the CA %s, but %s on disk is %s", s.Name, s.What, text, odd.Name(), describe(odd)),
+			Evidence: []analyze.Evidence{analyze.See(s.Source.Ref, text), analyze.Expect(odd.Source.Ref, describe(odd))},
+		})
+	}
+	return compared
 }
 
 // identity is the set of a file's certificates, whatever their order.

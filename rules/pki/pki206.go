@@ -11,6 +11,7 @@ import (
 	"coldplane/analyze/host"
 	"coldplane/analyze/kubeconfig"
 	"coldplane/analyze/kubelet"
+	"coldplane/analyze/objects"
 	creds "coldplane/analyze/pki"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -29,7 +30,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{docPKI, "https://github.com/etcd-io/etcd/issues/9785"}, Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Files},
-	Wants: []analyze.Need{staticpod.Manifests, kubelet.CommandLine, host.Machine},
+	Wants: []analyze.Need{staticpod.Manifests, kubelet.CommandLine, host.Machine, objects.Cluster},
 	Run:   identityWrong,
 })
 
@@ -149,10 +150,22 @@ func wrongIdentity(p *analyze.Pass, c *creds.Credential, d *staticpod.Dir) {
 		switch {
 		case slices.Contains(org, adminsGroup) && ok && minor < 29:
 			bad(report.High, "organization "+mastersGroup+": kubeadm of this version makes no binding for "+adminsGroup, analyze.Expect(api.ImageRef(), api.ImageTag()))
+		case slices.Contains(org, adminsGroup) && unbound(p, adminsGroup):
+			bad(report.High, "the ClusterRoleBinding "+adminsGroup+", which is not in the cluster: without it this identity has no rights")
 		case !slices.Contains(org, adminsGroup) && !slices.Contains(org, mastersGroup):
 			bad(report.Medium, "organization "+adminsGroup+" or "+mastersGroup)
 		}
 	}
+}
+
+// unbound reports whether the store is known not to hold a ClusterRoleBinding.
+func unbound(p *analyze.Pass, name string) bool {
+	s, err := objects.Cluster.Try(p, nil)
+	if err != nil || s.Store.Lossy {
+		return false
+	}
+	l := s.ClusterRoleBindings()
+	return l.Total > 0 && l.Complete() && !s.Has(s.Store.Prefix+"/clusterrolebindings/"+name)
 }
 
 // customized softens an unusual name: in a PKI of one's own it may have its

@@ -35,5 +35,10 @@
 //	absent=cert|key|both            not made
 //	server=URL                      of a kubeconfig
 //	cadata=NAME                     of a kubeconfig: another CA in it
+//	same=NAME                       of root/.kube/config: the same certificate
 //	inline=yes                      kubelet.conf holds its certificate itself
+//
+// In specs of databases (files named PATH!etcd) {{pem NAME}} becomes a CA's
+// certificate as a quoted string and {{b64 NAME}} the same in base64; Make
+// must run before the generator that builds the database.
 package pkitest

@@ -27,7 +27,34 @@ func Make(files map[string][]byte) error {
 			return fmt.Errorf("node %q: %w", prefix, err)
 		}
 	}
-	return nil
+	return m.insert()
+}
+
+var pemMark = regexp.MustCompile(`\{\{(pem|b64) ([^}]+)\}\}`)
+
+// insert replaces {{pem CA}} and {{b64 CA}} in specs of databases by that
+// CA's certificate, as a quoted string and in base64.
+func (m *maker) insert() error {
+	var failed error
+	for p, b := range m.files {
+		if !strings.HasSuffix(p, "!etcd") {
+			continue
+		}
+		m.files[p] = pemMark.ReplaceAllFunc(b, func(mark []byte) []byte {
+			f := pemMark.FindSubmatch(mark)
+			id, err := m.ca(string(f[2]), string(f[2]))
+			if err != nil {
+				failed = err
+				return nil
+			}
+			pem := string(certPEM(id))
+			if string(f[1]) == "b64" {
+				return []byte(base64.StdEncoding.EncodeToString([]byte(pem)))
+			}
+			return []byte(`"` + strings.ReplaceAll(pem, "\n", `\n`) + `"`)
+		})
+	}
+	return failed
 }
 
 var inTree = regexp.MustCompile(`^(nodes/[^/]+/)?(etc/kubernetes|var/lib/kubelet)/`)
