@@ -46,6 +46,9 @@ type Config struct {
 	CA   Material
 	Cert Material
 	Key  Material
+
+	origin string
+	stat   func(string) (*bundle.File, error)
 }
 
 // Auth is the kind of credential a kubeconfig holds.
@@ -141,15 +144,25 @@ func Read(f *bundle.File) (*Config, error) {
 	if len(y.Docs) == 0 || y.Docs[0].Root == nil {
 		return nil, yamlfile.Fault(f, errors.New("an empty file"))
 	}
-	var k file
-	if err := y.Docs[0].Decode(&k); err != nil {
+	c, err := parse(y.Docs[0], f.Origin, f.Node.Stat)
+	if err != nil {
 		return nil, yamlfile.Fault(f, err)
 	}
-	if len(k.Clusters) == 0 && len(k.Users) == 0 {
-		return nil, yamlfile.Fault(f, errors.New("not a kubeconfig: no clusters and no users"))
+	c.File = f
+	return c, nil
+}
+
+// parse reads a document; stat finds the files it names on its node.
+func parse(d *yamlfile.Doc, origin string, stat func(string) (*bundle.File, error)) (*Config, error) {
+	var k file
+	if err := d.Decode(&k); err != nil {
+		return nil, err
 	}
-	c := &Config{File: f, Doc: y.Docs[0]}
-	c.Role, c.Name = role(f.Origin)
+	if len(k.Clusters) == 0 && len(k.Users) == 0 {
+		return nil, errors.New("not a kubeconfig: no clusters and no users")
+	}
+	c := &Config{Doc: d, origin: origin, stat: stat}
+	c.Role, c.Name = role(origin)
 	cluster, user := k.current()
 	if cluster >= 0 {
 		c.cluster(&k, cluster)
@@ -230,9 +243,9 @@ func (c *Config) material(pointer, data, name string) Material {
 		m := Material{Set: true, Path: name, Ref: c.Ref(pointer)}
 		m.Line = m.Ref
 		if !path.IsAbs(name) {
-			m.Path = path.Join(path.Dir(c.File.Origin), name)
+			m.Path = path.Join(path.Dir(c.origin), name)
 		}
-		f, err := c.File.Node.Stat(m.Path)
+		f, err := c.stat(m.Path)
 		if err != nil {
 			m.Err = err
 			return m

@@ -51,6 +51,9 @@ func Table(c *analyze.Ctx, asOf func(*bundle.Node) (time.Time, bool)) []report.C
 		for _, b := range a.Source.Certificates() {
 			r := t.row(a.Source, b, "CA in "+a.Name, []Use{{Process: a.What}})
 			r.Node, r.Origin = a.Source.Ref.Node, a.Source.Ref.Key
+			if selfSigned(b) {
+				r.Chain = report.Good
+			}
 			out = append(out, r)
 		}
 	}
@@ -283,7 +286,7 @@ func (t *tableOf) source(s *Source, role string, users []Use, pair *Credential) 
 			continue
 		}
 		r := t.row(s, b, role, users)
-		if b.Cert != nil && b.Cert.IsCA && string(b.Cert.RawSubject) == string(b.Cert.RawIssuer) {
+		if selfSigned(b) {
 			r.Chain = report.Good // an anchor is trusted by being named
 			if len(users) == 0 {
 				r.Chain, r.ChainWhy = report.NotKnown, "nobody was seen to use it"
@@ -297,4 +300,9 @@ func (t *tableOf) source(s *Source, role string, users []Use, pair *Credential) 
 		}
 		t.rows = append(t.rows, r)
 	}
+}
+
+// selfSigned reports whether a certificate is a CA that names itself as its issuer.
+func selfSigned(b *spki.Block) bool {
+	return b.Cert != nil && b.Cert.IsCA && string(b.Cert.RawSubject) == string(b.Cert.RawIssuer)
 }

@@ -114,7 +114,10 @@ func firstUser(c report.Certificate) string {
 	if len(c.UsedBy) == 0 {
 		return "-"
 	}
-	who, _, _ := strings.Cut(c.UsedBy[0], " ")
+	who := c.UsedBy[0]
+	if strings.ContainsAny(who, "/(") || strings.Contains(who, " --") {
+		who, _, _ = strings.Cut(who, " ")
+	}
 	if len(c.UsedBy) > 1 {
 		who += fmt.Sprintf(" +%d", len(c.UsedBy)-1)
 	}

@@ -1,0 +1,4 @@
+package kubeconfig
+
+// ParseDoc is parse for tests outside the package.
+var ParseDoc = parse
