@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"coldplane/analyze"
+	"coldplane/analyze/etcdctl"
 	"coldplane/analyze/etcddb"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/logs/signature"
@@ -72,4 +73,32 @@ func Before(s string, major, minor, patch int) bool {
 		return b < minor
 	}
 	return c < patch
+}
+
+// Servers are the etcd versions a node's evidence shows running: the manifest's
+// image, the newest start in the log, and saved endpoint status. Versions of
+// the cluster or the storage are not among them.
+var Servers = &analyze.Fact[[]Version]{
+	Name:  "quorum.servers",
+	Kinds: []bundle.Kind{bundle.KindManifests, bundle.KindLogs, bundle.KindEtcdctl},
+	Needs: []analyze.Need{staticpod.Manifests, logs.OnNode, etcdctl.OnNode, etcddb.OnNode},
+	Compute: func(c *analyze.Ctx) ([]Version, error) {
+		var out []Version
+		for _, v := range serverVersions(c, c.Node()) {
+			if v.Server {
+				out = append(out, v)
+			}
+		}
+		if s, err := etcdctl.OnNode.Get(c); err == nil {
+			for _, x := range s.Status {
+				if _, _, _, ok := ParseVersion(x.Version); ok {
+					out = append(out, Version{Member: x.ID, Text: x.Version, Server: true, Ref: x.Ref})
+				}
+			}
+		}
+		if len(out) == 0 {
+			return nil, analyze.Missing(bundle.KindManifests, c.Node().Name, bundle.NotCollected, "nothing names the version of etcd")
+		}
+		return out, nil
+	},
 }
