@@ -35,6 +35,9 @@ func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, 
 	if o.Kubeadm == nil {
 		o.Kubeadm = facts.Kubeadm
 	}
+	if err := analyze.Validate(rules); err != nil {
+		return nil, err
+	}
 	e := analyze.New(ctx, set, o.Options)
 	findings, results, err := e.Evaluate(rules)
 	if err != nil {
