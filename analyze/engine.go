@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,6 +30,10 @@ type Options struct {
 
 	// Kubeadm reports whether a node is laid out by kubeadm; nil means all are.
 	Kubeadm func(*Ctx) (ok bool, what string)
+
+	// Progress, when set, is called from several goroutines after each
+	// question, with how many are done of how many.
+	Progress func(done, total int)
 
 	// Defect is told about panics of ours, for the log.
 	Defect func(what string, stack []byte)
@@ -172,9 +177,13 @@ func (e *Engine) Evaluate(rules []*Rule) ([]report.Finding, []report.Result, err
 	}
 	var g errgroup.Group
 	g.SetLimit(e.opts.Jobs)
+	var done atomic.Int64
 	for _, p := range passes {
 		g.Go(func() error {
 			e.run(p)
+			if n := done.Add(1); e.opts.Progress != nil {
+				e.opts.Progress(int(n), len(passes))
+			}
 			return nil
 		})
 	}

@@ -25,6 +25,10 @@ type Options struct {
 	SpoolDir string // where large archive entries go; "" is the temp dir
 	Digest   bool   // compute the SHA-256 of file inputs beside the analysis
 
+	// Progress, when set, is told of each input before it is read. The number
+	// of inputs is not known beforehand: a directory may hold many.
+	Progress func(path string)
+
 	// Identities open inputs that are encrypted with age.
 	Identities []age.Identity
 }
@@ -89,6 +93,9 @@ func (op *opener) newInput(p string, f Format) *Input {
 }
 
 func (op *opener) input(p string, expand bool) error {
+	if op.o.Progress != nil {
+		op.o.Progress(p)
+	}
 	fi, err := os.Stat(p)
 	if err != nil {
 		hint := "check the path"

@@ -85,6 +85,33 @@ func (r *Report) Outcomes() map[Outcome]int {
 	return m
 }
 
+// An InputSummary is one input and the findings whose first evidence lies in it.
+type InputSummary struct {
+	Input
+	Counts map[Severity]int
+}
+
+// PerInput counts findings by the input they were first seen in.
+func (r *Report) PerInput() []InputSummary {
+	out := make([]InputSummary, len(r.Inputs))
+	at := map[string]int{}
+	for i, in := range r.Inputs {
+		out[i] = InputSummary{in, map[Severity]int{}}
+		if in.ID != "" {
+			at[in.ID] = i
+		}
+	}
+	for _, f := range r.Findings {
+		if len(f.Evidence) == 0 {
+			continue
+		}
+		if i, ok := at[f.Evidence[0].Input]; ok {
+			out[i].Counts[f.Severity]++
+		}
+	}
+	return out
+}
+
 // A GapSummary joins equal gaps over rules.
 type GapSummary struct {
 	Gap

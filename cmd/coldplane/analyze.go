@@ -90,18 +90,23 @@ func runAnalyze(ctx context.Context, e *env, g *globals, f *analyzeFlags, inputs
 			}
 		}
 	}
-	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool, Digest: !f.noDigest})
+	show := newProgress(e, g)
+	defer show.done()
+	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool, Digest: !f.noDigest, Progress: show.input})
 	if err != nil {
 		return err
 	}
 	defer set.Close()
+	o.Progress = show.question
 	r, err := rules.Evaluate(ctx, set, o)
 	if err != nil {
 		return err
 	}
 	if !f.noDigest {
+		show.step("digests of the inputs")
 		rules.FillDigests(set, r)
 	}
+	show.done()
 	for _, out := range outs {
 		if err := out.write(e, r, f.lang); err != nil {
 			return err

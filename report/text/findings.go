@@ -1,6 +1,9 @@
 package text
 
 import (
+	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"coldplane/report"
@@ -45,7 +48,12 @@ func (p *printer) finding(f *report.Finding) {
 		}
 		p.evidence(e)
 	}
-	if len(f.Fix) > 0 {
+	v := p.r.Verdict
+	switch {
+	case len(f.Fix) == 0:
+	case v.Headline != nil && *v.Headline == f.ID && slices.Equal(v.Do, f.Fix):
+		p.line("  %s: %s", p.s.bold(p.say.T("fix")), p.say.T("see above, what to do"))
+	default:
 		p.line("  %s", p.s.bold(p.say.T("fix")))
 		p.steps(f.Fix, 4, f.Rule)
 	}
@@ -122,6 +130,13 @@ func (p *printer) inputs() {
 		return
 	}
 	p.head("Inputs")
+	if len(p.r.Inputs) > manyInputs {
+		p.inputTable()
+		if !p.o.Wide {
+			p.line("  %s", p.s.dim(p.say.T("digests and refused entries are shown by -o wide")))
+			return
+		}
+	}
 	for _, in := range p.r.Inputs {
 		s := in.Path
 		if in.Format != "" {
@@ -146,6 +161,27 @@ func (p *printer) inputs() {
 			p.para(6, "    ", p.say.T("refused")+" "+x.Name+": "+x.Why)
 		}
 	}
+}
+
+// inputTable is one line per input, for a directory of many bundles.
+func (p *printer) inputTable() {
+	head := []string{"id", p.say.T("node"), p.say.T("state")}
+	for _, s := range report.Severities() {
+		head = append(head, p.say.T(string(s)))
+	}
+	var rows [][]string
+	for _, in := range p.r.PerInput() {
+		row := []string{in.ID, in.Node, in.State}
+		for _, s := range report.Severities() {
+			n := "·"
+			if c := in.Counts[s]; c > 0 {
+				n = strconv.Itoa(c)
+			}
+			row = append(row, n)
+		}
+		rows = append(rows, append(row, path.Base(in.Path)))
+	}
+	p.table(2, append(head, p.say.T("input")), rows)
 }
 
 func (p *printer) results() {

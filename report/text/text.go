@@ -19,6 +19,7 @@ const (
 	maxSteps   = 6
 	maxGaps    = 12
 	minWidth   = 40
+	manyInputs = 8 // from here inputs are a table
 )
 
 // Write writes the report.
