@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"coldplane/analyze"
+	"coldplane/rules/adm"
 	"coldplane/rules/bun"
 	"coldplane/rules/cap"
 	"coldplane/rules/dir"
@@ -21,6 +22,7 @@ import (
 // All returns every rule, sorted by id.
 func All() []*analyze.Rule {
 	all := slices.Concat(
+		adm.Rules.List(),
 		bun.Rules.List(),
 		cap.Rules.List(),
 		dir.Rules.List(),
