@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/x509"
 	"fmt"
 	"strings"
@@ -199,8 +200,10 @@ func (t *tableOf) chain(r *report.Certificate, c *Credential) {
 	if c.Cert() == nil {
 		return
 	}
-	if ca := t.n.CA(ClusterCA); ca != nil && t.n.CAKey(PKIDir+"/ca.key").State == KeyAbsent && signs(ca, c.Cert()) {
-		r.External = true
+	for _, ca := range t.n.CAPairs() {
+		if ca.Key.State == KeyAbsent && signs(ca, c.Cert()) {
+			r.External = true
+		}
 	}
 	asked := false
 	for _, ch := range t.cl.Checks {
@@ -227,9 +230,10 @@ func (t *tableOf) chain(r *report.Certificate, c *Credential) {
 	}
 }
 
-func signs(a *CA, c *x509.Certificate) bool {
-	for _, x := range a.Certs() {
-		if x.Subject.String() == c.Issuer.String() {
+// signs reports whether a CA of the file bears the name of a certificate's issuer.
+func signs(ca *Credential, c *x509.Certificate) bool {
+	for _, x := range Certs(ca.Source.Certificates()) {
+		if bytes.Equal(x.RawSubject, c.RawIssuer) {
 			return true
 		}
 	}
