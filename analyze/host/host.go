@@ -122,6 +122,7 @@ var (
 	Blocks     = list[hostfacts.Block]("host.blocks", hostfacts.BlocksPath, nil)
 	Interfaces = list("host.interfaces", hostfacts.InterfacesPath, savedInterfaces)
 	Units      = list("host.units", hostfacts.UnitsPath, savedUnits)
+	Ladder     = list[hostfacts.Target]("host.ladder", hostfacts.LadderPath, nil)
 )
 
 // Covering returns the mount that holds a path of the host: the one with the
