@@ -9,7 +9,7 @@ AS_OF   := 2026-05-12T09:30:00Z
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build demo test race lint fuzz bench golden docs size release damage sample clean
+.PHONY: build demo test race lint fuzz bench golden docs man picture size release damage sample clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/coldplane
@@ -52,8 +52,17 @@ golden:
 	UPDATE=1 $(GO) test ./cmd/... ./report/... ./rules/...
 
 # Pages generated from the code; CI fails when they are stale.
-docs: build
-	$(BIN) rules -o markdown > docs/rules.md
+docs:
+	COLDPLANE_DOCS=write $(GO) test -count=1 -run '^TestDocs$$' ./cmd/coldplane
+
+# Man pages, into dist/man.
+man:
+	@mkdir -p dist/man
+	COLDPLANE_MAN=$(CURDIR)/dist/man $(GO) test -count=1 -run '^TestDocs$$' ./cmd/coldplane
+
+# The picture in the README: the demo's report in headless Chromium.
+picture: demo
+	scripts/picture demo/report.html docs/report.png
 
 # The demo incident, made anew by real etcd servers (needs root for the addresses).
 sample:

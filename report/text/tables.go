@@ -106,9 +106,11 @@ func (p *printer) matrix() {
 			}
 			rows = append(rows, row)
 		}
-		p.table(2, append([]string{p.say.T(plane.head)}, subjects...), rows)
+		if len(rows) > 0 {
+			p.table(2, append([]string{p.say.T(plane.head)}, subjects...), rows)
+			p.line("")
+		}
 	}
-	p.line("")
 }
 
 // seen words one cell of the matrix.
@@ -117,7 +119,11 @@ func (p *printer) seen(c *report.MatrixRow) string {
 	case c == nil:
 		return "·"
 	case c.State == report.LastSeen && c.Time != nil:
-		return p.say.T(c.State) + " " + c.Time.UTC().Format("15:04:05")
+		layout := "01-02 15:04"
+		if p.r.AsOf != nil && c.Time.UTC().Format(time.DateOnly) == p.r.AsOf.UTC().Format(time.DateOnly) {
+			layout = "15:04:05"
+		}
+		return p.say.T(c.State) + " " + c.Time.UTC().Format(layout)
 	}
 	return p.say.T(c.State)
 }
