@@ -7,6 +7,7 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/analyze/kubeadm"
+	"coldplane/analyze/logs"
 	creds "coldplane/analyze/pki"
 	"coldplane/bundle/decode/spki"
 	"coldplane/report"
@@ -26,7 +27,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{docCerts}, Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Joined},
-	Wants: []analyze.Need{kubeadm.Cluster},
+	Wants: []analyze.Need{kubeadm.Cluster, logs.OnNode},
 	Run:   expired,
 })
 
@@ -52,7 +53,11 @@ func expired(p *analyze.Pass) error {
 			for _, w := range with {
 				told[w] = true
 			}
-			p.Report(expiredFinding(c, out, with, now, weight(c, cl.Members, external)))
+			f := expiredFinding(c, out, with, now, weight(c, cl.Members, external))
+			if line, ok := expiryLine(p, p.Nodes(), f.ObservedAt); ok {
+				f.Evidence = append(f.Evidence, line)
+			}
+			p.Report(f)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"coldplane/analyze"
 	"coldplane/analyze/kubeconfig"
 	"coldplane/analyze/kubelet"
+	"coldplane/analyze/logs"
 	creds "coldplane/analyze/pki"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -31,7 +32,7 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "fresh", Default: 30, Unit: "days", Source: "kubeadm init leaves the inline certificate until its last phase"},
 	},
 	Needs: []analyze.Need{kubeconfig.Files},
-	Wants: []analyze.Need{creds.Files, kubelet.File},
+	Wants: []analyze.Need{creds.Files, kubelet.File, logs.OnNode},
 	Run:   kubeletClient,
 })
 
@@ -108,6 +109,9 @@ func kubeletConf(p *analyze.Pass, n *creds.Node, c *creds.Credential, now time.T
 		ev = append(ev, analyze.Expect(rotated.Ref(), "the rotated certificate: "+lifetime(rotated.Leaf)))
 	}
 	name := c.Config.Name
+	if line, ok := kubeletLine(p); ok && past {
+		ev = append(ev, line)
+	}
 	switch {
 	case past && inline && rotated != nil:
 		p.Report(analyze.Finding{Subject: name, Severity: report.Critical, Evidence: ev, ObservedAt: cert.NotAfter,

@@ -7,6 +7,7 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/analyze/kubeconfig"
+	"coldplane/analyze/logs"
 	creds "coldplane/analyze/pki"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -27,6 +28,7 @@ var _ = Rules.Add(&analyze.Rule{
 	},
 	Params: []analyze.Param{{Name: "slack", Default: 60, Unit: "seconds", Source: "file and process times of one node"}},
 	Needs:  []analyze.Need{creds.Files, creds.Starts},
+	Wants:  []analyze.Need{logs.OnNode},
 	Run:    processOlder,
 })
 
@@ -60,11 +62,15 @@ func processOlder(p *analyze.Pass) error {
 			if backed {
 				how = "written"
 			}
+			ev := []analyze.Evidence{analyze.See(c.Ref(), lifetime(c.Leaf)), analyze.Expect(s.Ref, u.Process+": "+s.Text), analyze.Context(u.Ref, u.Flag)}
+			if sev == report.Medium {
+				if line, ok := refused(p, u.Process, s.At); ok {
+					sev, msg, ev = report.High, "it holds the old one and is refused already", append(ev, line)
+				}
+			}
 			p.Report(analyze.Finding{
-				Subject: u.Process + " " + c.Name(), Severity: sev, ObservedAt: t,
+				Subject: u.Process + " " + c.Name(), Severity: sev, ObservedAt: t, Evidence: ev,
 				Message: fmt.Sprintf("%s was %s at %s, %s after %s started: %s", c.Name(), how, stamp(t), span(t.Sub(s.At)), u.Process, msg),
-				Evidence: []analyze.Evidence{analyze.See(c.Ref(), lifetime(c.Leaf)), analyze.Expect(s.Ref, u.Process+": "+s.Text),
-					analyze.Context(u.Ref, u.Flag)},
 			})
 			break
 		}
