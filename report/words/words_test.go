@@ -1,0 +1,114 @@
+package words_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"coldplane/report"
+	"coldplane/report/words"
+)
+
+var keys = []*regexp.Regexp{
+	regexp.MustCompile(`(?:say\.T|p\.head)\(("(?:[^"\\]|\\.)*")`),
+	regexp.MustCompile(`\{\{-?\s*T ("(?:[^"\\]|\\.)*")`),
+	regexp.MustCompile(`\(T ("(?:[^"\\]|\\.)*")`),
+}
+
+// sentences finds what the formats say: the literal keys in their code and
+// templates, and the words that stand in a report's fields.
+func sentences(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir("..", func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(p, "_test.go") || !strings.HasSuffix(p, ".go") && !strings.HasSuffix(p, ".tmpl") {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		for _, re := range keys {
+			for _, m := range re.FindAllStringSubmatch(string(b), -1) {
+				s, err := strconv.Unquote(m[1])
+				if err != nil {
+					t.Errorf("%s: %s: %v", p, m[1], err)
+				}
+				out = append(out, s)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range report.Severities() {
+		out = append(out, string(s))
+	}
+	for _, s := range []string{report.StateCause, report.StateCandidates, report.StateHealthy, report.StateUndetermined} {
+		out = append(out, report.Verdict{State: s}.Heading())
+	}
+	out = append(out, report.PlaneUp, report.PlaneDegraded, report.PlaneDown, report.Alive, report.Dead, report.LastSeen, report.NotKnown, report.Good, report.Bad,
+		"held", "lost", "at-risk", string(report.Certain), string(report.Probable), string(report.Possible), "given", "collection", "inferred", "now",
+		string(report.Pass), string(report.Fail), string(report.NotApplicable), string(report.Suppressed), string(report.Errored),
+		report.RoleSubject, report.RoleExpected, report.RoleContext, "control plane", "user traffic", "not-collected", "absent", "redacted", "truncated", "damaged",
+		"unreadable", "too-large", "refused", "not-regular", "spool-full", "unsupported", "undecided", "limit", "failed")
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// TestKoreanIsComplete lists sentences without a Korean word, and Korean words
+// nobody asks for.
+func TestKoreanIsComplete(t *testing.T) {
+	ko, all := words.For("ko"), sentences(t)
+	for _, s := range all {
+		if strings.ContainsFunc(s, func(r rune) bool { return r >= 'a' && r <= 'z' }) && !ko.Has(s) && s != "%d" {
+			t.Errorf("no Korean for %q", s)
+		}
+	}
+	for _, s := range ko.Messages() {
+		if !slices.Contains(all, s) {
+			t.Errorf("nobody says %q", s)
+		}
+	}
+}
+
+// TestVerbs holds that a translation fills in the same arguments.
+func TestVerbs(t *testing.T) {
+	ko := words.For("ko")
+	verb := regexp.MustCompile(`%(\[\d+\])?[a-z]`)
+	for _, s := range ko.Messages() {
+		want, got := verb.FindAllString(s, -1), verb.FindAllString(ko.T(s), -1)
+		for i := range got {
+			got[i] = regexp.MustCompile(`\[\d+\]`).ReplaceAllString(got[i], "")
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			t.Errorf("%q has %v, its translation %v", s, want, got)
+		}
+	}
+	if got := ko.T("%d rules", 1200); got != "규칙 1,200개" {
+		t.Errorf("%q", got)
+	}
+	if got := ko.T("not a sentence of ours"); got != "not a sentence of ours" {
+		t.Errorf("fallback: %q", got)
+	}
+	if got := words.For("en").T("on %s", "cp1"); got != "on cp1" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestStale holds that a translation made from another English text is not used.
+func TestStale(t *testing.T) {
+	ko := words.For("ko")
+	for _, id := range ko.RuleIDs() {
+		if got, ok := ko.Rule(id, "a title", "a reason", "a fix"); ok || got.Title != "a title" || got.Fix != "a fix" {
+			t.Errorf("%s: a stale translation is used: %+v", id, got)
+		}
+	}
+}
