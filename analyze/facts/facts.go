@@ -137,6 +137,9 @@ func Inventory(e *analyze.Engine) map[string]any {
 	if len(certs) > 0 {
 		out[report.FactCertificates] = certs
 	}
+	if st := Stores(e); len(st) > 0 {
+		out[report.FactStore] = st
+	}
 	c := e.Ctx(nil)
 	list, q := members(c)
 	if list != nil {
