@@ -10,6 +10,7 @@ import (
 
 	"coldplane/analyze/etcddb"
 	"coldplane/analyze/etcdstore"
+	"coldplane/analyze/etcdstore/opinion"
 	"coldplane/analyze/facts"
 	"coldplane/analyze/objects"
 	"coldplane/bundle"
@@ -18,6 +19,7 @@ import (
 
 func newEtcdStatus(e *env, g *globals) *cobra.Command {
 	f := &storeFlags{}
+	second := "on"
 	c := &cobra.Command{
 		Use:   "status INPUT...",
 		Short: "Size, revision, alarms and health of each database, and whether members agree",
@@ -29,25 +31,28 @@ revision all have, compacted alike, and the first revision that differs is named
 ` + etcdExitHelp,
 		Example: "  coldplane etcd status snapshot.db\n  coldplane etcd status cp1.tar.zst cp2.tar.zst cp3.tar.zst",
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    func(c *cobra.Command, args []string) error { return runEtcdStatus(c, e, g, f, args) },
+		RunE:    func(c *cobra.Command, args []string) error { return runEtcdStatus(c, e, g, f, args, second == "on") },
 	}
 	f.register(c, "text, json")
+	c.Flags().StringVar(&second, "second-opinion", second, "on: ask bbolt and etcd's own code too, in a child process, about sound files up to 1 GiB; off")
 	return c
 }
 
 // A dbStatus is one database in `etcd status`.
 type dbStatus struct {
 	report.Store
-	ConsistentIndex uint64   `json:"consistentIndex"`
-	Term            uint64   `json:"term,omitempty"`
-	ClusterVersion  string   `json:"clusterVersion,omitempty"`
-	Finished        int64    `json:"finishedCompact"`
-	Scheduled       int64    `json:"scheduledCompact"`
-	PageSize        int64    `json:"pageSize"`
-	Trailer         string   `json:"sha256"`
-	Leases          int64    `json:"leases"`
-	Auth            bool     `json:"authEnabled"`
-	Faults          []string `json:"faults,omitempty"`
+	ConsistentIndex uint64            `json:"consistentIndex"`
+	Term            uint64            `json:"term,omitempty"`
+	ClusterVersion  string            `json:"clusterVersion,omitempty"`
+	Finished        int64             `json:"finishedCompact"`
+	Scheduled       int64             `json:"scheduledCompact"`
+	PageSize        int64             `json:"pageSize"`
+	Trailer         string            `json:"sha256"`
+	Leases          int64             `json:"leases"`
+	Auth            bool              `json:"authEnabled"`
+	Faults          []string          `json:"faults,omitempty"`
+	Hash            *etcdstore.KVHash `json:"kvHash,omitempty"`
+	Opinion         *opinion.Opinion  `json:"secondOpinion,omitempty"`
 }
 
 type etcdStatus struct {
@@ -56,7 +61,7 @@ type etcdStatus struct {
 	Compared   []string              `json:"compared,omitempty"`
 }
 
-func runEtcdStatus(c *cobra.Command, e *env, g *globals, f *storeFlags, inputs []string) error {
+func runEtcdStatus(c *cobra.Command, e *env, g *globals, f *storeFlags, inputs []string, second bool) error {
 	s, err := openStores(c.Context(), e, g, f, inputs)
 	if err != nil {
 		return err
@@ -74,6 +79,18 @@ func runEtcdStatus(c *cobra.Command, e *env, g *globals, f *storeFlags, inputs [
 				x.Faults = append(x.Faults, dm.String())
 			}
 			x.Faults = append(x.Faults, st.Problems...)
+			if h, err := st.HashKV(c.Context(), 0, -1); err == nil {
+				x.Hash = &h
+			}
+			if second {
+				o, ok, err := secondOpinion(c.Context(), e, st, opinionLimit)
+				if err != nil {
+					return err
+				}
+				if ok {
+					x.Opinion = &o
+				}
+			}
 		}
 		out.Databases = append(out.Databases, x)
 	}
@@ -141,6 +158,12 @@ func statusText(w *tabwriter.Writer, out etcdStatus) {
 			line("last write", "%s", d.LastWrite.UTC().Format(time.RFC3339))
 		}
 		line("sha256", "%s", d.Trailer)
+		if d.Hash != nil {
+			line("KV hash", "%d at revision %d, compacted at %d", d.Hash.Hash, d.Hash.Rev, d.Hash.CompactRev)
+		}
+		if d.Opinion != nil {
+			line("etcd's code", "%s", opinionText(*d.Opinion))
+		}
 		if d.Auth {
 			line("auth", "enabled")
 		}

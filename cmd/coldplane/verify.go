@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +12,10 @@ import (
 
 	"coldplane/bundle"
 	"coldplane/bundle/archive"
-	"coldplane/bundle/redact"
 )
 
 const verifyExitHelp = `Exit codes:
-  0    intact
+  0    intact, or unsealed and sound
   2    wrong usage, or a file that is no bundle and no snapshot
   3    incomplete, altered or ambiguous
   4    the tool itself failed
@@ -28,13 +26,15 @@ func newVerify(e *env, g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify BUNDLE|SNAPSHOT...",
 		Short: "Check that a bundle or a snapshot is what was written",
-		Long: `Check every byte of a bundle against its own manifest, or a snapshot against the
-SHA-256 that etcdctl appended to it. The answer is one of
+		Long: `Check every byte of a bundle against its own manifest; or a snapshot against the
+SHA-256 that etcdctl appended to it, page by page and record by record, and say
+whether it can be restored, and how. The answer is one of
 
   intact      everything is there and unchanged
   incomplete  cut off, or the collection was interrupted; what is there is good
   ambiguous   a name twice, or bytes after the end: two readers may see two bundles
   altered     something differs from what was written
+  unsealed    a copy of member/snap/db, without a SHA-256; its pages are sound
 
 The fingerprint of an intact bundle must be the one that collect printed: only
 that comparison shows that nobody wrote the bundle anew.
@@ -145,30 +145,6 @@ func verifyOne(ctx context.Context, e *env, p string, ids []age.Identity) (ok bo
 		fmt.Fprintf(e.out, "  problem      %d more\n", v.Dropped)
 	}
 	return v.State == archive.Intact, nil
-}
-
-func verifyDB(ctx context.Context, e *env, p string, f io.ReaderAt, size int64) (bool, error) {
-	if size%512 != sha256.Size {
-		return false, &bundle.InputError{Path: p, What: "an etcd database without the SHA-256 of a snapshot", Hint: "it is a copy of member/snap/db: there is nothing to check it against; coldplane analyze walks its pages"}
-	}
-	h := sha256.New()
-	if _, err := io.Copy(h, ctxReader{ctx, io.NewSectionReader(f, 0, size-sha256.Size)}); err != nil {
-		return false, err
-	}
-	var want [sha256.Size]byte
-	if _, err := f.ReadAt(want[:], size-sha256.Size); err != nil && err != io.EOF {
-		return false, err
-	}
-	switch {
-	case [sha256.Size]byte(h.Sum(nil)) == want:
-		fmt.Fprintf(e.out, "%s: intact\n  snapshot     %s, SHA-256 matches\n", visible(p), bundle.FormatBytes(size))
-		return true, nil
-	case string(want[:]) == redact.TrailerWasGood || string(want[:]) == redact.TrailerWasWrong:
-		fmt.Fprintf(e.out, "%s: altered\n  problem      a scrubbed snapshot: its values are overwritten and it must not be restored\n", visible(p))
-	default:
-		fmt.Fprintf(e.out, "%s: altered\n  problem      the SHA-256 at the end does not match the content\n", visible(p))
-	}
-	return false, nil
 }
 
 // openInput opens a regular file.
