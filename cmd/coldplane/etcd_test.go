@@ -49,8 +49,8 @@ delete /registry/configmaps/shop/gone
 trailer
 `
 
-// command runs a command line and returns its exit code and both outputs.
-func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// storeCommand runs a command line and returns its exit code and both outputs.
+func storeCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	e := &env{in: strings.NewReader(""), out: &out, err: &errs, now: func() time.Time { return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC) },
@@ -91,7 +91,7 @@ func TestStoreCommands(t *testing.T) {
 		{[]string{"get", "cm", db, "-o", "xml"}, 2, []string{"unknown output format"}, nil},
 		{[]string{"verify", db}, 0, []string{": intact", "all sound", "alarm        NOSPACE", "restorable   yes", "etcdutl snapshot restore"}, nil},
 	} {
-		code, out, errs := command(t, c.args...)
+		code, out, errs := storeCommand(t, c.args...)
 		if code != c.code {
 			t.Errorf("%v: exit %d, want %d: %s", c.args, code, c.code, errs)
 		}
