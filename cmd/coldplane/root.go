@@ -83,6 +83,7 @@ server, no network and no second machine, and never writes to its inputs.
 		}
 		return usagef(hint, "unknown command %q", args[0])
 	}
+	addEtcdWAL(root, e, g)
 	return root
 }
 
