@@ -24,8 +24,8 @@ var _ = Rules.Add(&analyze.Rule{
 	},
 	Params: []analyze.Param{
 		{Name: "rate", Default: 60, Unit: "writes per minute", Source: "a leader election lease makes about 30"},
-		{Name: "share", Default: 0.5, Unit: "ratio", Source: "of all writes but node leases"},
-		{Name: "floor", Default: 500, Unit: "writes", Source: "fewer say nothing"},
+		{Name: "share", Default: 0.5, Unit: "ratio", Source: "of all updates of existing objects but leases"},
+		{Name: "floor", Default: 500, Unit: "updates", Source: "fewer say nothing"},
 		{Name: "window", Default: 2, Unit: "minutes", Source: "shorter histories give low confidence"},
 	},
 	Needs: []analyze.Need{objects.Cluster},
@@ -34,9 +34,15 @@ var _ = Rules.Add(&analyze.Rule{
 
 // isLease reports the keys that are renewed all the time by design.
 func isLease(s *objects.Set, key string) bool {
-	n := etcdstore.Classify(s.Store.Prefix, []byte(key))
-	return n.Type == "leases" || n.Type == "masterleases" || n.Type == "peerserverleases"
+	return byDesign(etcdstore.Classify(s.Store.Prefix, []byte(key)).Type)
 }
+
+// byDesign reports types that are renewed all the time by design.
+func byDesign(t string) bool { return t == "leases" || t == "masterleases" || t == "peerserverleases" }
+
+// rewrites counts a type's writes that replaced or removed an object: what
+// was created once, an Event for example, is no churn.
+func rewrites(t etcdstore.TypeStats) int64 { return max(t.Writes-t.Live, 0) }
 
 func hotKeys(p *analyze.Pass) error {
 	s, ok := objects.Cluster.In(p)
@@ -49,8 +55,8 @@ func hotKeys(p *analyze.Pass) error {
 	var all, base int64
 	for _, t := range types {
 		all += t.Writes
-		if t.Type != "leases" {
-			base += t.Writes
+		if !byDesign(t.Type) {
+			base += rewrites(t)
 		}
 	}
 	span, dated := s.History()
@@ -64,9 +70,9 @@ func hotKeys(p *analyze.Pass) error {
 	var words []string
 	enough := float64(base) >= p.Param("floor")
 	for _, t := range types {
-		if t.Type != "leases" && enough && ratio(t.Writes, base) > p.Param("share") {
+		if !byDesign(t.Type) && enough && ratio(rewrites(t), base) > p.Param("share") {
 			sev = report.Medium
-			words = append(words, fmt.Sprintf("%s makes %.0f %% of all writes but leases", t.Type, 100*ratio(t.Writes, base)))
+			words = append(words, fmt.Sprintf("%s makes %.0f %% of all updates but leases", t.Type, 100*ratio(rewrites(t), base)))
 		}
 	}
 	var ev []analyze.Evidence

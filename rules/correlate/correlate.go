@@ -67,6 +67,12 @@ func Judge(r *report.Report, traits map[string]Traits) {
 	cause(r, g, best, traits)
 }
 
+// background are rules about lasting circumstances: versions, placement,
+// backups, file modes. They head a report only when nothing else needs an act.
+var background = map[string]bool{
+	"QRM104": true, "QRM114": true, "QRM115": true, "RST106": true, "HAV403": true, "STA104": true, "PKI207": true, "NOD109": true,
+}
+
 // mark writes Explains and ExplainedBy.
 func (g *graph) mark() {
 	for i, as := range g.out {
@@ -81,7 +87,7 @@ func (g *graph) mark() {
 // and latent findings come only when nothing else is left; a possible finding
 // counts at most as medium.
 func (g *graph) candidates(traits map[string]Traits, start time.Time) []candidate {
-	var roots, rest []candidate
+	var roots, rest, last []candidate
 	for i, f := range g.fs {
 		if g.in[i] > 0 || !f.Severity.AtLeast(report.Medium) {
 			continue
@@ -103,6 +109,10 @@ func (g *graph) candidates(traits map[string]Traits, start time.Time) []candidat
 		}
 		c.score *= confidenceWeight(f.Confidence)
 		t := traits[f.Rule]
+		if background[f.Rule] && f.Severity != report.Critical && len(c.explained) == 0 {
+			last = append(last, c)
+			continue
+		}
 		if t.Symptom || t.Latent && len(c.explained) == 0 {
 			rest = append(rest, c)
 			continue
@@ -115,6 +125,8 @@ func (g *graph) candidates(traits map[string]Traits, start time.Time) []candidat
 	}
 	slices.SortFunc(roots, better)
 	slices.SortFunc(rest, better)
+	slices.SortFunc(last, better)
+	rest = append(rest, last...)
 	// A latent or symptom finding leads only over roots that are clearly milder.
 	if len(rest) > 0 && (len(roots) == 0 || rankOf(rest[0]) > rankOf(roots[0])+1) {
 		return append(rest, roots...)

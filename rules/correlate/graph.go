@@ -55,8 +55,8 @@ func build(fs []*report.Finding, es []compiled) *graph {
 		best := map[int]float64{}
 		for k := range es {
 			e := &es[k]
-			if !matches(e.cause, a) {
-				continue
+			if !matches(e.cause, a) || !a.Severity.AtLeast(report.Medium) {
+				continue // hygiene explains no symptom
 			}
 			for j, b := range fs {
 				if i == j || !matches(e.effect, b) || !joined(e.join, a, b) || !inTime(e.edge, a, b) || layerOf(a) > layerOf(b) {
