@@ -10,6 +10,7 @@ import (
 	"coldplane/rules/bun"
 	"coldplane/rules/cap"
 	"coldplane/rules/dir"
+	"coldplane/rules/ext"
 	"coldplane/rules/hav"
 	"coldplane/rules/nod"
 	"coldplane/rules/pki"
@@ -26,6 +27,7 @@ func All() []*analyze.Rule {
 		bun.Rules.List(),
 		cap.Rules.List(),
 		dir.Rules.List(),
+		ext.Rules.List(),
 		hav.Rules.List(),
 		nod.Rules.List(),
 		pki.Rules.List(),
