@@ -73,6 +73,7 @@ type findingView struct {
 	Anchor      string
 	Family      string
 	Title, Why  string
+	FixWords    string   // the rule's own advice, when it is translated and the steps are not
 	Links       []string // of hosts we name ourselves
 	Explains    []*findingView
 	ExplainedBy []*findingView
@@ -150,6 +151,9 @@ func (v *view) findings(o report.Options, say *words.Words) {
 		if d, ok := o.Rule(f.Rule); ok {
 			t, _ := say.Rule(d.ID, d.Title, d.Why, d.Fix)
 			x.Why = t.Why
+			if t.Fix != d.Fix {
+				x.FixWords = t.Fix
+			}
 			if f.Title == d.Title {
 				x.Title = t.Title
 			}

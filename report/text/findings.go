@@ -40,6 +40,10 @@ func (p *printer) finding(f *report.Finding) {
 		where += " (" + p.say.T(string(f.Confidence)) + ")"
 	}
 	p.para(2, p.severity(f.Severity)+"  "+p.s.bold(f.Rule)+"  ", where)
+	t, translated := p.words(f)
+	if translated {
+		p.para(2, "  ", t.Title)
+	}
 	p.para(2, "  ", f.Message)
 	for i, e := range f.Evidence {
 		if i >= maxPlaces && !p.o.Wide {
@@ -55,6 +59,9 @@ func (p *printer) finding(f *report.Finding) {
 		p.line("  %s: %s", p.s.bold(p.say.T("fix")), p.say.T("see above, what to do"))
 	default:
 		p.line("  %s", p.s.bold(p.say.T("fix")))
+		if d, _ := p.o.Rule(f.Rule); translated && t.Fix != d.Fix {
+			p.para(4, "    ", t.Fix)
+		}
 		p.steps(f.Fix, 4, f.Rule)
 	}
 }

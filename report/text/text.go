@@ -85,13 +85,19 @@ func (p *printer) para(indent int, first safe, s string) {
 	}
 }
 
-// title is the finding's, in the reader's language when the catalogue has it.
-func (p *printer) title(f *report.Finding) string {
-	if d, ok := p.o.Rule(f.Rule); ok && d.Title == f.Title {
-		t, _ := p.say.Rule(d.ID, d.Title, d.Why, d.Fix)
-		return t.Title
+// words are the texts of a finding's rule in the reader's language; ok is
+// false when they are English anyway.
+func (p *printer) words(f *report.Finding) (t words.RuleText, ok bool) {
+	d, found := p.o.Rule(f.Rule)
+	if !found || d.Title != f.Title {
+		return words.RuleText{Title: f.Title}, false
 	}
-	return f.Title
+	return p.say.Rule(d.ID, d.Title, d.Why, d.Fix)
+}
+
+func (p *printer) title(f *report.Finding) string {
+	t, _ := p.words(f)
+	return t.Title
 }
 
 func (p *printer) severity(s report.Severity) safe {

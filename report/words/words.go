@@ -7,7 +7,7 @@
 package words
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -18,28 +18,42 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed ko.yaml
-var korean []byte
-
-// A file is a language's catalogue.
-type file struct {
-	Messages map[string]string   `json:"messages"` // English -> translation, fmt verbs kept
-	Rules    map[string]RuleText `json:"rules"`    // rule id -> its texts
-}
+//go:embed ko.yaml ko-rules.yaml
+var files embed.FS
 
 // A RuleText is a rule's documentation in one language.
 type RuleText struct {
-	Of    string `json:"of"` // Sum of the English texts it was made from
-	Title string `json:"title"`
-	Why   string `json:"why"`
-	Fix   string `json:"fix"`
+	Title, Why, Fix string
+}
+
+// A translation is one text and the mark of the English one it was made from.
+type translation struct {
+	Of   string `json:"of"` // Sum
+	Text string `json:"text"`
+}
+
+// of returns the translation of an English text, or that text when there is
+// none or it was made from another one.
+func (t translation) of(english string) string {
+	if t.Text == "" || t.Of != Sum(english) {
+		return english
+	}
+	return t.Text
+}
+
+// ruleWords are a rule's texts in one language; each may be missing.
+type ruleWords struct {
+	Title translation `json:"title"`
+	Why   translation `json:"why"`
+	Fix   translation `json:"fix"`
 }
 
 // Words speaks one language.
 type Words struct {
 	tag     language.Tag
 	printer *message.Printer
-	file    file
+	said    map[string]string    // English -> translation, fmt verbs kept
+	rules   map[string]ruleWords // by rule id
 }
 
 // Languages returns the names For takes.
@@ -53,18 +67,29 @@ func For(lang string) *Words {
 	w := &Words{tag: language.English}
 	if lang == "ko" {
 		w.tag = language.Korean
-		if err := yaml.UnmarshalStrict(korean, &w.file); err != nil {
-			w.file = file{} // a test holds the catalogue well-formed
-		}
+		w.said, w.rules = read[map[string]string]("ko.yaml"), read[map[string]ruleWords]("ko-rules.yaml")
 	}
 	b := catalog.NewBuilder(catalog.Fallback(language.English))
-	for k, v := range w.file.Messages {
+	for k, v := range w.said {
 		if err := b.SetString(w.tag, k, v); err != nil {
 			continue
 		}
 	}
 	w.printer = message.NewPrinter(w.tag, message.Catalog(b))
 	return w
+}
+
+// read reads an embedded file; a test holds all of them well-formed.
+func read[T any](name string) (v T) {
+	b, err := files.ReadFile(name)
+	if err != nil {
+		return v
+	}
+	if err := yaml.UnmarshalStrict(b, &v); err != nil {
+		var zero T
+		return zero
+	}
+	return v
 }
 
 // Lang is the language's name, for lang attributes.
@@ -74,7 +99,7 @@ func (w *Words) Lang() string { return w.tag.String() }
 // Numbers are written with their thousands apart.
 func (w *Words) T(format string, args ...any) string {
 	if len(args) == 0 {
-		if s, ok := w.file.Messages[format]; ok {
+		if s, ok := w.said[format]; ok {
 			return s
 		}
 		return format
@@ -84,23 +109,23 @@ func (w *Words) T(format string, args ...any) string {
 
 // Has reports whether a sentence is translated.
 func (w *Words) Has(s string) bool {
-	_, ok := w.file.Messages[s]
+	_, ok := w.said[s]
 	return ok
 }
 
-// Rule returns a rule's translation, made from exactly these English texts.
-func (w *Words) Rule(id, title, why, fix string) (RuleText, bool) {
-	t, ok := w.file.Rules[id]
-	if !ok || t.Of != Sum(title, why, fix) {
-		return RuleText{Title: title, Why: why, Fix: fix}, false
-	}
-	return t, true
+// Rule returns a rule's texts as far as they are translated from exactly these
+// English ones; the rest stays English; translated says
+// whether the title is.
+func (w *Words) Rule(id, title, why, fix string) (t RuleText, translated bool) {
+	x := w.rules[id]
+	t = RuleText{Title: x.Title.of(title), Why: x.Why.of(why), Fix: x.Fix.of(fix)}
+	return t, t.Title != title
 }
 
 // Messages returns the English sentences that have a translation, sorted.
 func (w *Words) Messages() []string {
 	var out []string
-	for k := range w.file.Messages {
+	for k := range w.said {
 		out = append(out, k)
 	}
 	slices.Sort(out)
@@ -110,7 +135,7 @@ func (w *Words) Messages() []string {
 // RuleIDs returns the rules that have a translation, sorted.
 func (w *Words) RuleIDs() []string {
 	var out []string
-	for k := range w.file.Rules {
+	for k := range w.rules {
 		out = append(out, k)
 	}
 	slices.Sort(out)
