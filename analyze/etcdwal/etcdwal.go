@@ -127,7 +127,9 @@ func (d *Dir) readLog(n *bundle.Node) {
 		}
 		c, err := f.Open()
 		if err != nil {
-			d.LogErr = err
+			if bundle.ReasonOf(err) != bundle.Redacted || !d.readIndex(n) {
+				d.LogErr = err
+			}
 			return
 		}
 		open = append(open, c)

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
@@ -397,4 +398,51 @@ func RuntimeConfig(b []byte) {
 			}
 		}
 	})
+}
+
+// A KubeconfigKey is a private key inside a kubeconfig, on its way to becoming a
+// fingerprint. The caller wipes PEM.
+type KubeconfigKey struct {
+	User string
+	PEM  []byte
+}
+
+// KubeconfigKeys returns the keys that a kubeconfig carries.
+func KubeconfigKeys(b []byte) (out []KubeconfigKey) {
+	docs, ok := yamlNodes(b)
+	if !ok {
+		return nil
+	}
+	for _, d := range docs {
+		if len(d.Content) == 0 {
+			continue
+		}
+		users := child(d.Content[0], "users")
+		if users == nil {
+			continue
+		}
+		for _, u := range users.Content {
+			name, user := child(u, "name"), child(u, "user")
+			data := child(user, "client-key-data")
+			if name == nil || data == nil {
+				continue
+			}
+			if pem, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(data.Value), "")); err == nil {
+				out = append(out, KubeconfigKey{name.Value, pem})
+			}
+		}
+	}
+	return out
+}
+
+func child(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
 }

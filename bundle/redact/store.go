@@ -24,6 +24,10 @@ type StoreOptions struct {
 	// Secret sees the contents of Secrets before they are overwritten. It may be
 	// called from several goroutines.
 	Secret func([]byte)
+	// Scrubbed sees every record of the key bucket after it was scrubbed: revision,
+	// key, value. They are valid only until it returns. It is called by one worker
+	// at a time only when Workers is 1.
+	Scrubbed func(rev, key, value []byte)
 	// Progress is told how many leaf pages were done since its last call.
 	Progress func(pages int)
 }
@@ -464,7 +468,7 @@ func (w *pageWriter) inlineElement(e *boltpage.Elem) {
 func (s *storeScrub) value(bucket string, key, v []byte) {
 	switch bucket {
 	case "key":
-		s.record(v)
+		s.record(key, v)
 	case "meta", "cluster", "members", "members_removed", "alarm", "lease", "auth", "authRoles", "authRevision":
 		if Check(v) {
 			return
@@ -482,7 +486,7 @@ func (s *storeScrub) value(bucket string, key, v []byte) {
 }
 
 // record scrubs one mvccpb.KeyValue: 1 key, 5 value; the rest are numbers.
-func (s *storeScrub) record(b []byte) {
+func (s *storeScrub) record(rev, b []byte) {
 	if len(b) == 0 {
 		return
 	}
@@ -519,6 +523,9 @@ func (s *storeScrub) record(b []byte) {
 		}
 	}
 	s.values.Scrub(key, value)
+	if s.o.Scrubbed != nil {
+		s.o.Scrubbed(rev, key, value)
+	}
 }
 
 func le16(b []byte) uint16 { return uint16(b[0]) | uint16(b[1])<<8 }
