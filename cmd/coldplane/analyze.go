@@ -22,6 +22,7 @@ import (
 type analyzeFlags struct {
 	output, out, config  string
 	reports, rules, sets []string
+	identity             []string
 	asOf, target, failOn string
 	strict, noDigest     bool
 	lang                 string
@@ -68,6 +69,7 @@ Inputs are never written to.
 		RunE: func(c *cobra.Command, args []string) error { return runAnalyze(c.Context(), e, g, f, args) },
 	}
 	f.add(c.Flags())
+	identityFlag(c, &f.identity)
 	return c
 }
 
@@ -92,7 +94,11 @@ func runAnalyze(ctx context.Context, e *env, g *globals, f *analyzeFlags, inputs
 	}
 	show := newProgress(e, g)
 	defer show.done()
-	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool, Digest: !f.noDigest, Progress: show.input})
+	ids, err := identities(f.identity)
+	if err != nil {
+		return err
+	}
+	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool, Digest: !f.noDigest, Progress: show.input, Identities: ids})
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func runCollect(ctx context.Context, e *env, g *globals, f *collectFlags) error 
 	if f.low {
 		collect.LowPriority()
 	}
-	o.Progress = func(ev collect.Event) { progress(e, g, ev) }
+	o.Progress = func(ev collect.Event) { collectProgress(e, g, ev) }
 	if f.out == "-" {
 		if o.SpoolDir == "" {
 			o.SpoolDir = os.TempDir()
@@ -245,7 +245,7 @@ func bundleName(node string, now time.Time, o collect.Options) string {
 	return s
 }
 
-func progress(e *env, g *globals, ev collect.Event) {
+func collectProgress(e *env, g *globals, ev collect.Event) {
 	if g.quiet {
 		return
 	}
