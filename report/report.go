@@ -28,6 +28,8 @@ type Report struct {
 	Results    []Result       `json:"results"`
 	Facts      map[string]any `json:"facts"`
 	Timeline   []Event        `json:"timeline"`
+	Plan       *Plan          `json:"plan,omitempty"`       // of a pre-upgrade audit
+	Baseline   *Baseline      `json:"baseline,omitempty"`   // what changed since an earlier report
 	Suppressed []Finding      `json:"suppressed,omitempty"` // findings a waiver covers
 }
 

@@ -12,6 +12,7 @@ import (
 	"coldplane/bundle"
 	"coldplane/report"
 	"coldplane/rules/correlate"
+	"coldplane/rules/plan"
 )
 
 // Options of Evaluate.
@@ -57,6 +58,7 @@ func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, 
 	r.Timeline = facts.Timeline(e)
 	correlate.Judge(r, correlate.TraitsOf(rules))
 	r.Sort()
+	r.Plan = plan.Make(e, r)
 	return r, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type analyzeFlags struct {
 	identity             []string
 	asOf, target, failOn string
 	strict, noDigest     bool
+	baseline             string
 	lang                 string
 	spool                string
 	jobs                 int
@@ -36,6 +38,7 @@ func (f *analyzeFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.reports, "report", nil, "one more report, FORMAT=FILE; may be repeated")
 	fs.StringVar(&f.lang, "lang", "en", "language of the report: "+strings.Join(words.Languages(), ", ")+" (what has no translation stays English)")
 	fs.StringVar(&f.asOf, "as-of", "", "time that judges ages, RFC 3339 or YYYY-MM-DD (default: the collection's own, else inferred)")
+	fs.StringVar(&f.baseline, "baseline", "", "earlier report (-o json): show what is new, fixed and unchanged; exit 1 only for what is new")
 	fs.StringVar(&f.target, "target", "", "Kubernetes version to be upgraded to, for a pre-upgrade audit, e.g. v1.38.0")
 	fs.StringSliceVar(&f.rules, "rules", nil, "rules to ask, by id prefix; a leading - leaves out, e.g. CAP,PKI1,-PKI207")
 	fs.StringVar(&f.failOn, "fail-on", "high", "exit 1 when a finding is at or above this severity; none never fails")
@@ -108,6 +111,13 @@ func runAnalyze(ctx context.Context, e *env, g *globals, f *analyzeFlags, inputs
 	if err != nil {
 		return err
 	}
+	if f.baseline != "" {
+		old, err := readReport(e, f.baseline)
+		if err != nil {
+			return err
+		}
+		r.Baseline = r.Against(old)
+	}
 	if !f.noDigest {
 		show.step("digests of the inputs")
 		rules.FillDigests(set, r)
@@ -135,6 +145,9 @@ func exitCode(r *report.Report, fail report.Severity, strict bool) error {
 		return nil
 	}
 	for _, x := range r.Findings {
+		if r.Baseline != nil && !slices.Contains(r.Baseline.New, x.ID) {
+			continue
+		}
 		if x.Severity.AtLeast(fail) {
 			return exitError(exitFindings)
 		}

@@ -35,6 +35,8 @@ func Write(w io.Writer, r *report.Report, o report.Options) error {
 	p.findings()
 	p.waived()
 	p.gaps()
+	p.baseline()
+	p.plan()
 	if o.Wide {
 		p.members()
 		p.stores()
