@@ -134,7 +134,7 @@ func (r *run) kubeconfigs(ctx context.Context, s *sink) error {
 		switch {
 		case err == nil && fi.IsDir(), err == nil && fi.Mode()&fs.ModeSymlink != 0:
 			s.look(abs)
-		case strings.HasSuffix(abs, ".conf"):
+		case kubeconfigName[path.Base(abs)]:
 			s.take(ctx, abs, smallFile, asKubeconfig)
 		case strings.Contains(path.Base(abs), "encrypt") || strings.Contains(path.Base(abs), "enc"):
 			s.take(ctx, abs, smallFile, asEncryption)
@@ -157,6 +157,10 @@ func (r *run) kubeconfigs(ctx context.Context, s *sink) error {
 	return ctx.Err()
 }
 
+// kubeconfigName are the kubeconfigs that kubeadm writes; others are told by
+// their content.
+var kubeconfigName = map[string]bool{"admin.conf": true, "super-admin.conf": true, "kubelet.conf": true, "bootstrap-kubelet.conf": true, "controller-manager.conf": true, "scheduler.conf": true}
+
 // guess tells by its content what a file below /etc/kubernetes is.
 func guess(s *sink, abs string, fi fs.FileInfo, b []byte) ([]byte, archive.Treatment, string) {
 	head := string(b[:min(len(b), 8192)])
@@ -165,7 +169,7 @@ func guess(s *sink, abs string, fi fs.FileInfo, b []byte) ([]byte, archive.Treat
 		return asPEM(s, abs, fi, b)
 	case strings.Contains(head, "kind: EncryptionConfig"):
 		return asEncryption(s, abs, fi, b)
-	case strings.Contains(head, "kind: Config\n") || strings.Contains(head, "current-context:"):
+	case strings.Contains(head, "kind: Config\n") || strings.Contains(head, "current-context:") || strings.Contains(head, "clusters:") || strings.Contains(head, "users:"):
 		return asKubeconfig(s, abs, fi, b)
 	case strings.Contains(head, "kubeadm.k8s.io/"):
 		return asConfig(s, abs, fi, b)

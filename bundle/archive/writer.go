@@ -255,7 +255,7 @@ func BadPath(p string) string {
 // the mapping one to one.
 func SafePath(abs string) string {
 	p := strings.TrimPrefix(abs, "/")
-	if BadPath(p) == "" && !strings.Contains(p, "%") {
+	if BadPath(p) == "" && !strings.Contains(p, "%") && strings.IndexFunc(p, func(r rune) bool { return r < 0x20 || r == 0x7f }) < 0 {
 		return p
 	}
 	var b strings.Builder
