@@ -92,7 +92,11 @@ var Servers = &analyze.Fact[[]Version]{
 		if s, err := etcdctl.OnNode.Get(c); err == nil {
 			for _, x := range s.Status {
 				if _, _, _, ok := ParseVersion(x.Version); ok {
-					out = append(out, Version{Member: x.ID, Text: x.Version, Server: true, Ref: x.Ref})
+					ref := x.Ref
+					if ref.Pointer != "" {
+						ref.Pointer += "/Status/version"
+					}
+					out = append(out, Version{Member: x.ID, Text: x.Version, Server: true, Ref: ref})
 				}
 			}
 		}
