@@ -3,10 +3,12 @@ package dir
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"coldplane/analyze"
 	"coldplane/analyze/etcddb"
 	"coldplane/analyze/etcddir"
+	"coldplane/analyze/objects"
 	"coldplane/analyze/quorum"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -27,7 +29,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{etcddir.OnNode, etcddb.OnNode},
+	Wants: []analyze.Need{etcddir.OnNode, etcddb.OnNode, objects.LastWrites},
 	Run:   severalDirs,
 })
 
@@ -74,8 +76,13 @@ func other(p *analyze.Pass, pod *staticpod.Pod, used, d *etcddir.Dir, dbs etcddb
 		msg = fmt.Sprintf("a snapshot was restored into %s (%s) and etcd does not use it: the manifest mounts %s (%s)", d.Path, about(d, its), used.Path, about(used, mine))
 		first = fmt.Sprintf("If the restore is wanted: stop the API servers and etcd on every node, point the hostPath of etcd-data at %s, and write the same into etcd.local.dataDir of kubeadm-config.", d.Path)
 	case its != nil && its.Store != nil && mine != nil && mine.Store != nil && its.Store.Current() > mine.Store.Current() && !quorum.Restored(mine.Store):
-		sev = report.High
 		msg = fmt.Sprintf("%s (%s) is ahead of %s (%s), which etcd uses", d.Path, about(d, its), used.Path, about(used, mine))
+		if wrote, ended, ok := later(p, used, d); ok {
+			msg += fmt.Sprintf("; %s was written until %s, %s only until %s, as after a restore: what was written between the snapshot and the restore is only in the latter",
+				used.Path, wrote.Format(stamp), d.Path, ended.Format(stamp))
+			break
+		}
+		sev = report.High
 		first = "Do not restart etcd and do not delete anything: the directory that is not in use knows more."
 	}
 	flag, _ := pod.Setting("data-dir")
@@ -92,6 +99,20 @@ func other(p *analyze.Pass, pod *staticpod.Pod, used, d *etcddir.Dir, dbs etcddb
 			{Text: "Archive what is not the cluster off the node; it holds every Secret.", Command: fmt.Sprintf("tar -C / -czf /root/etcd-unused.tgz %s", recipe.Quote(strings.TrimPrefix(d.Path, "/")))},
 		},
 	})
+}
+
+const stamp = "2006-01-02 15:04:05Z"
+
+// later returns the last writes of the directory in use and of another one,
+// when the one in use went on longer.
+func later(p *analyze.Pass, used, d *etcddir.Dir) (wrote, ended time.Time, ok bool) {
+	last, err := objects.LastWrites.Try(p, p.Node())
+	if err != nil {
+		return wrote, ended, false
+	}
+	wrote, ok1 := last[used.Path]
+	ended, ok2 := last[d.Path]
+	return wrote.UTC(), ended.UTC(), ok1 && ok2 && wrote.After(ended)
 }
 
 func snapDir(d *etcddir.Dir) string { return d.Path + "/member/snap" }
@@ -132,7 +153,7 @@ func about(d *etcddir.Dir, db *etcddb.DB) string {
 		s = append(s, bundle.FormatBytes(d.DB.Size))
 	}
 	if t := d.Newest(); !t.IsZero() {
-		s = append(s, "modified "+t.UTC().Format("2006-01-02 15:04:05Z"))
+		s = append(s, "modified "+t.UTC().Format(stamp))
 	}
 	if len(s) == 0 {
 		return "nothing known of it"

@@ -83,7 +83,7 @@ func (t *topology) dead(p *analyze.Pass, c *client) bool {
 		return false // a proxy on every node
 	}
 	sev, why := report.Critical, "no etcd runs on this node"
-	if _, err := etcdservice.OnNode.Try(p, c.node); err == nil || slices.ContainsFunc(t.endpoints, func(u endpoint.URL) bool { return u.Host == c.own }) {
+	if s, err := etcdservice.OnNode.Try(p, c.node); err == nil && s != nil || slices.ContainsFunc(t.endpoints, func(u endpoint.URL) bool { return u.Host == c.own }) {
 		sev, why = report.High, "etcd is configured elsewhere"
 	}
 	evidence := []analyze.Evidence{analyze.See(c.flag.Ref, c.flag.Text())}

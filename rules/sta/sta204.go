@@ -53,7 +53,7 @@ func unsafeEtcd(p *analyze.Pass) error {
 		}
 	}
 	s, serr := etcdservice.OnNode.Try(p, p.Node())
-	if serr == nil {
+	if serr == nil && s != nil {
 		ref := p.Node().Ref("/etc/systemd/system/etcd.service")
 		if s.Unit != nil {
 			ref = s.Unit.Ref()
@@ -66,6 +66,10 @@ func unsafeEtcd(p *analyze.Pass) error {
 	}
 	if err != nil {
 		p.UnknownErr(bundle.KindManifests, p.Node(), err)
+		return nil
+	}
+	if serr != nil {
+		p.UnknownErr(bundle.KindHost, p.Node(), serr)
 		return nil
 	}
 	return p.NotApplicable("no etcd on this node")
