@@ -53,6 +53,11 @@ func (s *Set) leasePoints() (out []Point) {
 		}
 		list = append(kept, list[n-newest:]...)
 	}
+	return s.leases(list)
+}
+
+// leases reads the renewal times of revisions of Leases.
+func (s *Set) leases(list []etcdstore.Version) (out []Point) {
 	for _, v := range list {
 		if v.Tombstone {
 			continue
@@ -177,8 +182,16 @@ func (c *Clock) At(rev int64) (t time.Time, ok bool) {
 // LastWrite returns the time of the newest write that carries one, and the key
 // it was seen in: the state of the cluster is as of then.
 func (s *Set) LastWrite() (Point, bool) {
-	c := s.Clock()
-	return c.last, !c.last.Time.IsZero()
+	p := once(s, "last-write", func() Point {
+		// The newest renewals are enough, unless they lie far back.
+		list := s.Store.Tracked()
+		n := max(0, len(list)-4*clockWindow)
+		if c := newClock(s.leases(list[n:])); !c.last.Time.IsZero() && s.Store.MaxRev-c.last.Rev < 1000 {
+			return c.last
+		}
+		return s.Clock().last
+	})
+	return p, !p.Time.IsZero()
 }
 
 // idleCap is how much of a pause between dated writes counts as time in which the

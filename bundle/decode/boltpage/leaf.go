@@ -67,7 +67,19 @@ func (s *scanner) fetch(p *leafPage) {
 	if p.ext <= int64(len(p.b)) || p.ext > chunkBytes {
 		return
 	}
-	if p.n < 4 && s.o.Whole == 0 && p.ext > 4*s.w.f.pageSize {
+	// Most elements begin on the first page, and their heads with them.
+	away := 0
+	for i := range p.n {
+		e := pageHeader + elemSize*i
+		vs := int64(le.Uint32(p.table[e+12:]))
+		if vs > int64(s.o.Whole) {
+			vs = min(vs, int64(s.o.Head))
+		}
+		if int64(e)+int64(le.Uint32(p.table[e+4:]))+int64(le.Uint32(p.table[e+8:]))+vs > int64(len(p.b)) {
+			away++
+		}
+	}
+	if away <= 2 && s.o.Whole == 0 {
 		return
 	}
 	if cap(s.table) < int(p.ext) {
