@@ -116,6 +116,7 @@ func (s *Store) scanKeys(ctx context.Context, w *boltpage.Walk, keys *boltpage.L
 		}); err != nil {
 			return nil, err
 		}
+		keys.Release()
 	}
 	if w.Clean() || keys != nil && !w.Lost("key") {
 		return ws, nil

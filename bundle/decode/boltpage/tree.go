@@ -22,6 +22,9 @@ type Leaves struct {
 // Len returns the number of leaf pages.
 func (l *Leaves) Len() int { return len(l.refs) }
 
+// Release gives up the list of pages; Bucket and Stats stay.
+func (l *Leaves) Release() { l.refs, l.bounds = nil, bounds{} }
+
 // A leafRef is a page that should be a leaf, and its place among the bounds.
 type leafRef struct{ id, seq uint32 }
 
