@@ -9,7 +9,7 @@ AS_OF   := 2026-05-12T09:30:00Z
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build demo test race lint fuzz bench golden docs man picture size release damage sample clean
+.PHONY: tables oracle build demo test race lint fuzz bench golden docs man picture size release damage sample clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/coldplane
@@ -81,3 +81,14 @@ release:
 
 clean:
 	rm -rf bin demo dist
+
+# The tables of what each release accepts, from the sources (needs a module proxy).
+tables:
+	$(GO) run ./internal/tablegen -out analyze/releases/data
+
+# What the real kubeadm writes, for the tests of its rendering (needs a module
+# proxy, root and several minutes per version).
+ORACLE_VERSIONS ?= v1.28.15 v1.31.14 v1.34.4 v1.36.3 v1.37.2
+oracle:
+	mkdir -p bin/oracle
+	cd oracle && $(GO) run . -out ../analyze/kubeadm/render/testdata/oracle -work ../bin/oracle $(ORACLE_VERSIONS)

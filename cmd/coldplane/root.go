@@ -63,7 +63,7 @@ server, no network and no second machine, and never writes to its inputs.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("see "+c.CommandPath()+" --help", "%s", err.Error())
 	})
-	root.AddCommand(newAnalyze(e, g), newCerts(e, g), newCollect(e, g), newEtcd(e, g), newGet(e, g), newInspect(e, g), newOpinion(e), newRender(e), newScrub(e, g), newVerify(e, g), newRules(e), newExplain(e), newVersion(e))
+	root.AddCommand(newAnalyze(e, g), newDiff(e, g), newCerts(e, g), newCollect(e, g), newEtcd(e, g), newGet(e, g), newInspect(e, g), newOpinion(e), newRender(e), newScrub(e, g), newVerify(e, g), newRules(e), newExplain(e), newVersion(e))
 	for _, c := range root.Commands() {
 		wrapArgs(c)
 	}
