@@ -17,6 +17,7 @@ import (
 
 type certsFlags struct {
 	output, out, sort, asOf, failOn, spool string
+	identity                               []string
 }
 
 func newCerts(e *env, g *globals) *cobra.Command {
@@ -46,6 +47,7 @@ Findings of the PKI rules follow the table and decide the exit code.
 	fs.StringVar(&f.asOf, "as-of", "", "time that judges dates, RFC 3339 or YYYY-MM-DD (default: the collection's own, else inferred)")
 	fs.StringVar(&f.failOn, "fail-on", "high", "exit 1 when a finding is at or above this severity; none never fails")
 	fs.StringVar(&f.spool, "spool", "", "directory for large archive members (default: the temp directory)")
+	identityFlag(c, &f.identity)
 	return c
 }
 
@@ -67,7 +69,11 @@ func runCerts(ctx context.Context, e *env, g *globals, f *certsFlags, inputs []s
 	if err != nil {
 		return err
 	}
-	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool})
+	ids, err := identities(f.identity)
+	if err != nil {
+		return err
+	}
+	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool, Identities: ids})
 	if err != nil {
 		return err
 	}
