@@ -272,6 +272,13 @@ func (n *Node) Glob(pattern string) []*File {
 	return nil
 }
 
+// Machine is the name of the machine the evidence is from. A second
+// observation of one machine is a node of its own, "cp1~2".
+func (n *Node) Machine() string {
+	name, _, _ := strings.Cut(n.Name, "~")
+	return name
+}
+
 // HasDir reports whether a directory of the node is in the input.
 func (n *Node) HasDir(p string) bool {
 	f, err := n.Stat(p)

@@ -40,7 +40,13 @@ type planes struct {
 	evidence []analyze.Evidence
 }
 
+// add counts a node once, whatever it is called: by its address, else by name.
 func (x *planes) add(name string, see analyze.Evidence, addresses ...string) {
+	for _, a := range addresses {
+		if known := x.address[endpoint.Host(a)]; known != "" {
+			name = known
+		}
+	}
 	if !x.names[name] && len(x.evidence) < 6 {
 		x.evidence = append(x.evidence, see)
 	}
@@ -97,7 +103,7 @@ func knownPlanes(p *analyze.Pass, cfg *kubeadm.Config) *planes {
 			if !f.Ref.IsZero() {
 				see = analyze.Context(f.Ref, f.Text())
 			}
-			x.add(n.Name, see, f.Value)
+			x.add(n.Machine(), see, f.Value)
 		}
 		etcd := d.Component(staticpod.Etcd)
 		if etcd == nil || cfg.External() {
@@ -123,11 +129,6 @@ func knownPlanes(p *analyze.Pass, cfg *kubeadm.Config) *planes {
 				}
 			}
 			name := m.Name
-			for _, h := range hosts {
-				if x.address[endpoint.Host(h)] != "" {
-					name = x.address[endpoint.Host(h)]
-				}
-			}
 			if name == "" {
 				name = "a member at " + strings.Join(hosts, ", ")
 			}
@@ -149,7 +150,7 @@ func knownPlanes(p *analyze.Pass, cfg *kubeadm.Config) *planes {
 // workers looks for kubelets that were pointed past the endpoint.
 func workers(p *analyze.Pass, host string, x *planes) {
 	for _, n := range p.Nodes() {
-		if x.names[n.Name] {
+		if x.names[n.Machine()] {
 			continue
 		}
 		ks, err := kubeconfig.Files.Try(p, n)

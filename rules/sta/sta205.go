@@ -79,7 +79,12 @@ func flagDrift(p *analyze.Pass) error {
 	pods := map[string][]*staticpod.Pod{}
 	nodes := map[*staticpod.Pod]*bundle.Node{}
 	planes := 0
+	seen := map[string]bool{}
 	for _, n := range p.Nodes() {
+		if seen[n.Machine()] {
+			continue // the same machine at another time
+		}
+		seen[n.Machine()] = true
 		d, err := staticpod.Manifests.Try(p, n)
 		if err != nil {
 			continue
