@@ -149,3 +149,28 @@ func (r *Report) Gaps() []GapSummary {
 	})
 	return out
 }
+
+// A GapGroup is a gap that is the same on several nodes.
+type GapGroup struct {
+	GapSummary
+	Nodes []string // sorted; empty for a gap of the cluster
+}
+
+// GapGroups joins gaps that differ in their node only.
+func (r *Report) GapGroups() []GapGroup {
+	var out []GapGroup
+	for _, g := range r.Gaps() {
+		i := slices.IndexFunc(out, func(x GapGroup) bool {
+			return x.Evidence == g.Evidence && x.Reason == g.Reason && x.Detail == g.Detail && (g.Node == "") == (len(x.Nodes) == 0) && slices.Equal(x.Rules, g.Rules)
+		})
+		if i < 0 {
+			i = len(out)
+			out = append(out, GapGroup{GapSummary: g})
+		}
+		if g.Node != "" {
+			out[i].Nodes = append(out[i].Nodes, g.Node)
+			slices.Sort(out[i].Nodes)
+		}
+	}
+	return out
+}

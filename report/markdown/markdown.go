@@ -191,7 +191,7 @@ func (p *printer) command(c, indent string) {
 }
 
 func (p *printer) gaps() {
-	gaps := p.r.Gaps()
+	gaps := p.r.GapGroups()
 	if len(gaps) == 0 {
 		return
 	}
@@ -201,7 +201,7 @@ func (p *printer) gaps() {
 			p.line("- %s", p.say.T("and %d more", len(gaps)-i))
 			break
 		}
-		s := Code(g.Evidence, 120) + p.on(g.Node) + ": " + Code(p.say.T(g.Reason), 60)
+		s := Code(g.Evidence, 120) + p.on(strings.Join(g.Nodes, ", ")) + ": " + Code(p.say.T(g.Reason), 60)
 		if g.Detail != "" {
 			s += " " + Code(g.Detail, maxValue)
 		}

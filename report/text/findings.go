@@ -103,7 +103,7 @@ func (p *printer) waived() {
 }
 
 func (p *printer) gaps() {
-	gaps := p.r.Gaps()
+	gaps := p.r.GapGroups()
 	if len(gaps) > 0 {
 		p.head("Could not be judged")
 	}
@@ -112,7 +112,7 @@ func (p *printer) gaps() {
 			p.line("  %s", p.s.dim(p.say.T("… and %d more (-o wide)", len(gaps)-i)))
 			break
 		}
-		s := g.Evidence + p.on(g.Node) + ": " + p.say.T(g.Reason)
+		s := g.Evidence + p.on(strings.Join(g.Nodes, ", ")) + ": " + p.say.T(g.Reason)
 		if g.Detail != "" {
 			s += ", " + g.Detail
 		}

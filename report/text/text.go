@@ -19,7 +19,8 @@ const (
 	maxSteps   = 6
 	maxGaps    = 12
 	minWidth   = 40
-	manyInputs = 8 // from here inputs are a table
+	maxLine    = 120 // columns of a paragraph; tables and paths may use the whole width
+	manyInputs = 8   // from here inputs are a table
 )
 
 // Write writes the report.
@@ -78,7 +79,7 @@ func (p *printer) head(s string) {
 // para prints wrapped text; the first line begins with first, the others with
 // as many blanks as indent says.
 func (p *printer) para(indent int, first safe, s string) {
-	for i, l := range wrap(report.Visible(s, maxMessage), p.o.Width-indent) {
+	for i, l := range wrap(report.Visible(s, maxMessage), min(p.o.Width, maxLine)-indent) {
 		if i == 0 && first != "" {
 			p.line("%s%s", first, safe(l))
 			continue
@@ -111,7 +112,7 @@ func (p *printer) on(node string) string {
 	if node == "" {
 		return ""
 	}
-	return " " + p.say.T("on %s", cut(report.Visible(node, 60), 40))
+	return " " + p.say.T("on %s", cut(report.Visible(node, 200), 60))
 }
 
 // steps prints what to do, numbered when there is more than one.
