@@ -57,7 +57,9 @@ func members(ms []report.Member, say *words.Words) *picture {
 			name = say.T("failure domain not known")
 		}
 		if len(clusters) > 1 && m.Cluster != "" {
-			name = say.T("cluster %s", m.Cluster) + " · " + name
+			if name = say.T("cluster %s", m.Cluster); m.Domain != "" {
+				name += " · " + m.Domain
+			}
 		}
 		i := slices.IndexFunc(groups, func(g group) bool { return g.name == name })
 		if i < 0 {
@@ -79,7 +81,7 @@ func members(ms []report.Member, say *words.Words) *picture {
 		rows := (len(g.ms) + perRow - 1) / perRow
 		w = min(w, float64(p.W))
 		p.rect(x, y, w, high*float64(rows), "domain", "")
-		p.text(x+10, y+20, "start", "small", fit(g.name, w-20))
+		p.text(x+10, y+20, "start", "small", fit(g.name, (w-16)*1.12))
 		for i, m := range g.ms {
 			p.member(x+gap/2+size*(float64(i%perRow)+0.5), y+high*float64(i/perRow)+84, m, say)
 		}

@@ -80,15 +80,40 @@ func (v *timelineView) span(es []report.Event) (from, to time.Time) {
 			to = b
 		}
 	}
+	if v.Incident == nil {
+		from = afterLull(es, from, to)
+	}
 	if !to.After(from) {
 		to = from.Add(time.Minute)
 	}
 	return from, to
 }
 
+// afterLull moves the beginning past silences: when less than a quarter of the
+// entries lie before one that takes more than half of the whole time, they are
+// old history and would squeeze the rest into a line. es is sorted by time.
+func afterLull(es []report.Event, from, to time.Time) time.Time {
+	for first := 0; ; {
+		at, lull := -1, to.Sub(from)/2
+		for i := first + 1; i < len(es); i++ {
+			if d := es[i].Time.Sub(es[i-1].Time); d > lull {
+				at, lull = i, d
+			}
+		}
+		if at < 0 || at*4 > len(es) {
+			return from
+		}
+		first, from = at, es[at].Time
+	}
+}
+
 func (v *timelineView) draw(es []report.Event, say *words.Words) {
 	from, to := v.span(es)
-	const left, right, top, high, bins = 190.0, 950.0, 86.0, 22.0, 250
+	const left, right, high, bins = 190.0, 950.0, 22.0, 250
+	top := 22.0
+	if len(v.Marks) > 0 {
+		top = 86 // room for the flags
+	}
 	p := &picture{W: 960, ID: "lanes", Label: say.T("What happened when, a lane per node and source")}
 	x := func(t time.Time) float64 {
 		return left + (right-left)*min(max(float64(t.Sub(from))/float64(to.Sub(from)), 0), 1)
