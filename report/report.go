@@ -86,8 +86,11 @@ type Verdict struct {
 	Control    string      `json:"control"`
 	UserPlane  string      `json:"userPlane"`
 	ChainName  string      `json:"chainName,omitempty"` // "C-03 bloat to NOSPACE"
-	Do         []Step      `json:"do,omitempty"`        // first actions, in order
-	DoNot      []string    `json:"doNot,omitempty"`     // what would make it worse
+	// Contributing are ids of findings that made the cause or its consequences
+	// more likely without being enough for them.
+	Contributing []string `json:"contributing,omitempty"`
+	Do           []Step   `json:"do,omitempty"`    // first actions, in order
+	DoNot        []string `json:"doNot,omitempty"` // what would make it worse
 }
 
 // Heading is the verdict's state in words.

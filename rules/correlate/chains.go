@@ -21,7 +21,7 @@ var chains = []chain{
 		"whether another member still accepts the same certificate (then it is the clock)", "Do not restart the remaining etcd members before the certificate is renewed: established connections outlive the expiry."},
 	{"C-02", "all certificates of one year expired together", "PKI101", "PKI302 HAV202 HAV301 QRM108",
 		"whether the certificates of every control-plane node ended within hours of each other", ""},
-	{"C-03", "the database filled up and etcd refuses writes", "CAP106 CAP107 CAP109 CAP111 CAP113 CAP105 CAP102 CAP101", "CAP102 CAP101 CAP104 HAV201 HAV301 ADM202",
+	{"C-03", "the database filled up and etcd refuses writes", "CAP101 CAP102 CAP103 CAP105 CAP106 CAP107 CAP109 CAP111 CAP113", "CAP102 CAP101 CAP104 HAV201 HAV301 ADM202",
 		"the alarm list, and whether the disk itself is full", "Do not disarm the alarm first: it comes back with the next write. Compact, defragment member by member, then disarm."},
 	{"C-04", "one wrong line in a manifest", "STA201 STA202 STA203 STA207 STA208 EXT101 STA102 ADM401", "STA302 HAV104 HAV103 HAV301",
 		"whether the same line on another node is right", "Do not edit in place with an editor that leaves a backup in the manifest directory."},

@@ -53,6 +53,7 @@ func Judge(r *report.Report, traits map[string]Traits) {
 		}
 	}
 	g := build(fs, compile(edges))
+	g.contribute(compile(contributions))
 	g.mark()
 	cands := g.candidates(traits, incidentStart(r, fs, traits))
 	if len(cands) == 0 {
@@ -195,7 +196,26 @@ func cause(r *report.Report, g *graph, best candidate, traits map[string]Traits)
 		}
 	}
 	v.Chain = links(g, best)
+	v.Contributing = contributing(g, best)
 	v.Summary = summary(r, best, v.State)
+}
+
+// contributing lists what made the root or its consequences more likely.
+func contributing(g *graph, best candidate) []string {
+	var out []string
+	for i := range g.fs {
+		if _, in := best.weight[i]; !in {
+			continue
+		}
+		for _, j := range g.helped[i] {
+			id := g.fs[j].ID
+			if _, in := best.weight[j]; !in && !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // links is the causal chain: the root, then what it explains in the order of
@@ -262,6 +282,9 @@ func summary(r *report.Report, best candidate, state string) string {
 	}
 	if n := len(best.explained); n > 0 {
 		fmt.Fprintf(&b, " It explains %d further finding%s of %d.", n, plural(n), total-1)
+	}
+	if n := len(r.Verdict.Contributing); n > 0 {
+		fmt.Fprintf(&b, " %d finding%s contributed to it.", n, plural(n))
 	}
 	if len(f.Fix) > 0 {
 		b.WriteString(" First: " + strings.TrimSuffix(f.Fix[0].Text, ".") + ".")

@@ -79,7 +79,7 @@ func TestVerdicts(t *testing.T) {
 		{"bloat to NOSPACE", []string{
 			"CAP101 critical - alarm | NOSPACE is raised", "CAP109 medium - helm | releases fill the database", "CAP102 critical - db | at 99% of the quota",
 			"CAP104 high - history | not compacted", "HAV201 critical - store | frozen", "HAV301 high - scheduler | not leading",
-		}, report.StateCause, "CAP109", "C-03", 5},
+		}, report.StateCause, "CAP101", "C-03", 4},
 		{"one wrong line", []string{
 			"STA201 critical cp1 kube-apiserver --etcd-servers | peer port", "STA302 critical cp1 kube-apiserver | dead | frame header looked like an HTTP/1.1 header", "HAV301 high - scheduler | not leading",
 		}, report.StateCause, "STA201", "C-04", 2},

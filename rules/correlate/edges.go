@@ -70,12 +70,7 @@ var edges = []edge{
 	{"PKI304 HAV102", "HAV103", cluster, 0, ``, 0.7},
 	{"PKI401", "HAV301 STA302", node, 0, `(?i)unauthorized|expired`, 0.8},
 	{"PKI101", "PKI301", node, 0, ``, 0.4},
-	{"CAP106 CAP107 CAP109 CAP111 CAP113 CAP104 CAP105", "CAP102", cluster, 0, ``, 0.7},
 	{"CAP106 CAP107 CAP109 CAP111 CAP113", "CAP105", cluster, 0, ``, 0.6},
-	{"CAP102", "CAP101", cluster, 0, ``, 0.9},
-	{"CAP106 CAP107 CAP109 CAP111 CAP113 CAP105 CAP108", "CAP101", cluster, 0, ``, 0.6},
-	{"CAP103", "CAP102 CAP101 CAP115", cluster, 0, ``, 0.7},
-	{"CAP108", "CAP102", cluster, 0, ``, 0.6},
 	{"CAP101", "CAP104 HAV201 HAV301 ADM202 CAP102 CAP103 HAV103 UPG501 RST104", cluster, 0, `(?i)space exceeded|NOSPACE`, 0.8},
 	{"CAP105 CAP113 ADM403", "NOD108", cluster, 0, ``, 0.4},
 	{"QRM106", "QRM105", cluster, 5 * time.Second, `(?i)disk|fdatasync|took`, 0.8},
@@ -87,7 +82,6 @@ var edges = []edge{
 	{"QRM101", "HAV103 HAV201 HAV301 HAV104 STA302:apiserver UPG501", cluster, 0, `(?i)no leader|timed out|request timed out`, 0.8},
 	{"QRM109 QRM110", "QRM111 QRM110", cluster, 0, ``, 0.7},
 	{"QRM109 QRM110", "STA302:etcd RST102", cluster, 0, `(?i)corrupt|hash`, 0.7},
-	{"QRM114", "QRM109 QRM110 UPG402 QRM102", cluster, 0, ``, 0.4},
 	{"RST101", "QRM102 QRM112 QRM101 RST104 HAV402 RST102 QRM103", cluster, 0, `(?i)8e9e05c52164694d|cdf818194e3a8c32|localhost|default|cluster`, 0.8},
 	{"RST101 RST103 RST104", "DIR102 DIR104", node, 0, `(?i)restor|still holds a member`, 0.6},
 	{"QRM112", "QRM107 QRM101 HAV402 QRM109 QRM111 RST102 QRM103", cluster, 0, `(?i)cluster id`, 0.7},
@@ -108,6 +102,16 @@ var edges = []edge{
 	{"ADM301", "ADM202 STA302:apiserver HAV103", cluster, 0, `(?i)prefix|decrypt|encrypt`, 0.7},
 	{"HAV301", "ADM202 CAP112", cluster, 0, ``, 0.6},
 	{"HAV101", "PKI205 PKI303", cluster, 0, ``, 0.3},
+}
+
+// contributions are conditions that made a finding more likely without being
+// enough for it: they are named beside the cause and never take its place.
+var contributions = []edge{
+	{"CAP103 CAP104 CAP105 CAP106 CAP107 CAP108 CAP109 CAP111 CAP113", "CAP102 CAP101", cluster, 0, ``, 0.6},
+	{"CAP102", "CAP101", cluster, 0, ``, 0.9},
+	{"CAP103", "CAP115", cluster, 0, ``, 0.6},
+	{"QRM114", "QRM109 QRM110 UPG402 QRM102", cluster, 0, ``, 0.4},
+	{"QRM104 HAV403", "QRM101", cluster, 0, ``, 0.4},
 }
 
 // A selector matches findings by rule id and, optionally, a word.

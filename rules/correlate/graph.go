@@ -37,6 +37,8 @@ type graph struct {
 	fs  []*report.Finding
 	out [][]arrow // by cause
 	in  []int     // holding edges into each
+
+	helped [][]int // by finding: what contributed to it
 }
 
 type arrow struct {
@@ -46,7 +48,7 @@ type arrow struct {
 
 // build finds every edge that holds between findings.
 func build(fs []*report.Finding, es []compiled) *graph {
-	g := &graph{fs: fs, out: make([][]arrow, len(fs)), in: make([]int, len(fs))}
+	g := &graph{fs: fs, out: make([][]arrow, len(fs)), in: make([]int, len(fs)), helped: make([][]int, len(fs))}
 	texts := make([]string, len(fs))
 	for i, f := range fs {
 		texts[i] = text(f)
@@ -85,6 +87,22 @@ func build(fs []*report.Finding, es []compiled) *graph {
 		}
 	}
 	return g
+}
+
+// contribute finds the contributions that hold.
+func (g *graph) contribute(es []compiled) {
+	for i, a := range g.fs {
+		for k := range es {
+			if !matches(es[k].cause, a) || !a.Severity.AtLeast(report.Medium) {
+				continue
+			}
+			for j, b := range g.fs {
+				if i != j && matches(es[k].effect, b) && joined(es[k].join, a, b) && !slices.Contains(g.helped[j], i) {
+					g.helped[j] = append(g.helped[j], i)
+				}
+			}
+		}
+	}
 }
 
 // elsewhere reports whether the effect's rule also fires on a node where no
