@@ -35,8 +35,7 @@ type indexer struct {
 	pos    func() int64
 
 	refusals []Refusal
-	dropped  int   // refusals not kept
-	total    int64 // decompressed bytes so far
+	dropped  int // refusals not kept
 	entries  int
 
 	check  *archive.Checker      // set for coldplane's own bundles

@@ -162,12 +162,6 @@ var (
 	asText       = textTreatment(always(func(b []byte) { redact.Text(b) }), "text")
 )
 
-func dropped(rule string) treatment {
-	return func(*sink, string, fs.FileInfo, []byte) ([]byte, archive.Treatment, string) {
-		return nil, archive.Dropped, rule
-	}
-}
-
 // asPEM keeps certificates, requests and public keys, and turns private keys into
 // records.
 func asPEM(s *sink, abs string, fi fs.FileInfo, b []byte) ([]byte, archive.Treatment, string) {

@@ -32,7 +32,6 @@ var (
 	pathLine   = regexp.MustCompile(`(?m)^\s*-?\s*path:\s*["']?(/[^"'\s#]+)`)
 	staticPath = regexp.MustCompile(`(?m)^staticPodPath:\s*["']?([^"'\s#]+)`)
 	criLine    = regexp.MustCompile(`(?m)(?:^containerRuntimeEndpoint:\s*["']?|--container-runtime-endpoint[= ]["']?)([^"'\s#]+)`)
-	endpointKV = regexp.MustCompile(`(?m)^\s*controlPlaneEndpoint:\s*["']?([^"'\s#]+)`)
 	serverKV   = regexp.MustCompile(`(?m)^\s*server:\s*["']?(https://[^"'\s#]+)`)
 )
 

@@ -226,9 +226,8 @@ type worker struct {
 
 // A trackedRev is one revision of a key whose history is kept.
 type trackedRev struct {
-	key  string
-	v    Version
-	tomb bool
+	key string
+	v   Version
 }
 
 func (s *Store) newWorker(seed maphash.Seed) *worker {

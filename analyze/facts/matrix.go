@@ -17,10 +17,6 @@ import (
 	"coldplane/report"
 )
 
-// quiet is how long a component that logs all the time may be silent before
-// it counts as last seen and not as alive.
-const quiet = 5 * time.Minute
-
 // A grid collects the rows of the matrix. Every row is known by itself: none
 // is inferred from another.
 type grid struct {

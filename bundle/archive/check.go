@@ -61,7 +61,6 @@ type Checker struct {
 	sums     map[string]string
 	sizes    map[string]int64
 	manifest []byte
-	after    int // entries after the manifest
 }
 
 // NewChecker returns a checker for one stream.

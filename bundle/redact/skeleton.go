@@ -36,9 +36,8 @@ func Skeleton(b []byte) {
 		for i < len(b) && (letter(b[i]) || b[i] >= '0' && b[i] <= '9' || b[i] == '-' && i+1 < len(b) && letter(b[i+1])) {
 			i++
 		}
-		w := string(b[start:i])
-		flag := start >= 2 && b[start-1] == '-' && b[start-2] == '-' && f.exact[w]
-		if !words[w] && !flag {
+		flag := start >= 2 && b[start-1] == '-' && b[start-2] == '-' && f.exact[string(b[start:i])]
+		if !words[string(b[start:i])] && !flag {
 			mask(b[start:i])
 		}
 	}

@@ -63,9 +63,7 @@ func eventStorm(p *analyze.Pass) error {
 		Message:  fmt.Sprintf("%d Events hold %s, %.0f %% of live bytes and %.0f %% of live keys", n, size(bytes), 100*ratio(bytes, st.LiveRec), 100*ratio(n, st.Live)),
 		Evidence: []analyze.Evidence{analyze.See(s.DB.AtKey(largest, 0), fmt.Sprintf("%d events, %d bytes", n, bytes))},
 	}
-	for _, e := range topEvents(s) {
-		f.Evidence = append(f.Evidence, e)
-	}
+	f.Evidence = append(f.Evidence, topEvents(s)...)
 	for _, node := range p.Nodes() {
 		m, err := staticpod.Manifests.Try(p, node)
 		if err != nil {

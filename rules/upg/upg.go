@@ -55,12 +55,4 @@ func current(p *analyze.Pass, cfg *kubeadm.Config) (v releases.Version, ref bund
 	return v, ref, ok
 }
 
-// worst is the gravest of severities.
-func worst(a, b report.Severity) report.Severity {
-	if b.Rank() > a.Rank() {
-		return b
-	}
-	return a
-}
-
 func steps(s ...report.Step) []report.Step { return s }

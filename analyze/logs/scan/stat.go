@@ -66,7 +66,6 @@ type counter struct {
 }
 
 type sample struct {
-	line    logline.Line
 	raw     []byte
 	number  int
 	offset  int64

@@ -1,7 +1,6 @@
 package walframe
 
 import (
-	"fmt"
 	"io"
 	"sort"
 	"strings"
@@ -52,8 +51,6 @@ func parseHex16(s string) (uint64, bool) {
 	}
 	return n, true
 }
-
-func segmentName(seq, index uint64) string { return fmt.Sprintf("%016x-%016x.wal", seq, index) }
 
 // placed is a segment whose name could be read.
 type placed struct {
