@@ -108,6 +108,15 @@ func readFrame(w *window, off int64, chain uint32, buf []byte) (f frame, grown [
 		return f, buf, faultLength
 	}
 	f.end = body + length + pad
+	// A long record is worth reading only when it begins like one.
+	if length > windowBytes && !looksLikeRecord(w, body, length) {
+		head, err := w.at(body, windowBytes)
+		if err != nil {
+			return f, buf, faultRead
+		}
+		f.zeroed = hasZeroSector(head, body)
+		return f, buf, faultRecord
+	}
 	if length > maxBuffered {
 		fault = readLarge(w, &f, body, length, chain)
 		return f, buf, fault
@@ -141,7 +150,8 @@ func fill(w *window, p []byte, off int64) error {
 		copy(p, b)
 		return nil
 	}
-	_, err := readAt(w.r, p, off)
+	n, err := readAt(w.r, p, off)
+	w.read += int64(n)
 	return err
 }
 

@@ -2,9 +2,9 @@ package walframe
 
 const (
 	probeHead = 64 // bytes of a candidate that are looked at
-	// searchFactor bounds the bytes read to confirm candidates, as a multiple
-	// of the segment: data made to look like records everywhere must not make
-	// the search slow.
+	// searchFactor bounds the bytes read to confirm candidates in one segment, as
+	// a multiple of its size: data made to look like records everywhere must not
+	// make the search slow. Beyond it the rest of the segment is given up.
 	searchFactor = 4
 )
 
@@ -14,7 +14,6 @@ const (
 // is what its type says.
 func (wk *walker) resync(from int64) (int64, bool) {
 	wk.probe.reset(wk.w.r, wk.w.size)
-	limit := wk.probe.read + searchFactor*wk.w.size + 16*windowBytes
 	for off := (from + 7) &^ 7; off+frameHeader <= wk.w.size; off += 8 {
 		h, err := wk.w.at(off, frameHeader)
 		if err != nil {
@@ -37,7 +36,7 @@ func (wk *walker) resync(from int64) (int64, bool) {
 		if !parseRecord(head[:min(int64(len(head)), length)], length, &f) || !f.typ.known() {
 			continue
 		}
-		if wk.probe.read > limit {
+		if wk.probe.read > wk.searchEnd {
 			return 0, false
 		}
 		if wk.confirm(off, body+length+pad, f.crc) {

@@ -43,6 +43,8 @@ type walker struct {
 	buf   []byte
 	spare []byte // the record probe reads
 
+	searchEnd int64 // value of probe.read at which searching in this segment ends
+
 	info *SegmentInfo
 	last bool // info is the newest segment
 
@@ -61,6 +63,7 @@ type walker struct {
 // segment walks one file.
 func (wk *walker) segment(s placed) {
 	wk.w.reset(s.R, s.Size)
+	wk.searchEnd = wk.probe.read + searchFactor*s.Size + 16*windowBytes
 	wk.fresh = false
 	off, n := int64(0), 0
 	for {

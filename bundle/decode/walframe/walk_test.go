@@ -2,8 +2,10 @@ package walframe_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -253,5 +255,39 @@ func TestCommitBeyond(t *testing.T) {
 	l := walframe.Walk(segments(w.Files()))
 	if len(l.Damage) != 1 || l.Damage[0].Kind != walframe.CommitBeyond || l.Damage[0].Missing() != 3 {
 		t.Errorf("commit beyond the log: %+v", l.Damage)
+	}
+}
+
+// TestSearchIsBounded has a segment full of places that look like records with
+// a long one behind each: the search must give up, and say so.
+func TestSearchIsBounded(t *testing.T) {
+	for _, forged := range []bool{false, true} {
+		searchHostile(t, forged)
+	}
+}
+
+func searchHostile(t *testing.T, forged bool) {
+	t.Helper()
+	head := sample().Files()[0]
+	data := append([]byte(nil), head.Data[:64]...)
+	size := 4 << 20
+	for len(data) < size {
+		// A believable record of 24 bytes, and behind it a length that reaches far.
+		frame := binary.LittleEndian.AppendUint64(nil, 8)
+		frame = append(frame, 0x08, 0x02, 0x10, 0x01, 0x1a, 0x02, 0x00, 0x00)
+		if far := (size - len(data) - 64) / 8 * 8; far > 32 {
+			frame = binary.LittleEndian.AppendUint64(frame, uint64(far))
+			if forged { // and it begins as a record of that length does
+				frame = append(frame, 0x08, 0x02, 0x10, 0x01, 0x1a)
+				frame = binary.AppendUvarint(frame, uint64(far-5-len(binary.AppendUvarint(nil, uint64(far-8)))))
+				frame = append(frame, make([]byte, (8-len(frame)%8)%8)...)
+			}
+		}
+		data = append(data, frame...)
+	}
+	start := time.Now()
+	l := walframe.Walk([]walframe.Segment{{Name: head.Name, Size: int64(len(data)), R: bytes.NewReader(data)}})
+	if l.Whole() || time.Since(start) > 20*time.Second {
+		t.Errorf("%v for %d bytes, damage %d", time.Since(start), len(data), len(l.Damage))
 	}
 }
