@@ -3,6 +3,8 @@ package opinion
 import (
 	"bytes"
 	"errors"
+	"sync"
+	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/backend"
@@ -13,7 +15,8 @@ import (
 // only believe that it does.
 type readOnly struct {
 	tx      *bolt.Tx
-	dropped int
+	mu      sync.Mutex // a bolt transaction serves one goroutine at a time; mvcc has its own
+	dropped atomic.Int64
 }
 
 var (
@@ -23,6 +26,8 @@ var (
 )
 
 func (r *readOnly) UnsafeRange(b backend.Bucket, key, end []byte, limit int64) (keys, vals [][]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	bucket := r.tx.Bucket(b.Name())
 	if bucket == nil {
 		return nil, nil
@@ -44,6 +49,8 @@ func (r *readOnly) UnsafeRange(b backend.Bucket, key, end []byte, limit int64) (
 }
 
 func (r *readOnly) UnsafeForEach(b backend.Bucket, visit func(k, v []byte) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if bucket := r.tx.Bucket(b.Name()); bucket != nil {
 		return bucket.ForEach(visit)
 	}
@@ -62,7 +69,7 @@ func (view) LockInsideApply()  {}
 func (view) LockOutsideApply() {}
 func (view) Commit()           {}
 func (view) CommitAndStop()    {}
-func (v view) drop()           { v.dropped++ }
+func (v view) drop()           { v.dropped.Add(1) }
 
 func (v view) UnsafeCreateBucket(backend.Bucket)        { v.drop() }
 func (v view) UnsafeDeleteBucket(backend.Bucket)        { v.drop() }

@@ -60,7 +60,7 @@ func Judge(f string, rev int64) (o Opinion) {
 		return o
 	}
 	o.Hash, o.HashRev, o.Compact = h.Hash, h.Revision, h.CompactRevision
-	o.Dropped = ro.dropped
+	o.Dropped = int(ro.dropped.Load())
 	return o
 }
 
