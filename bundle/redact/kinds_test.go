@@ -308,6 +308,10 @@ func FuzzScrubValue(f *testing.F) {
 			if len(b) != len(v) {
 				t.Fatal("length changed")
 			}
+			// A broken encryption prefix is no prefix: the value is filled whole.
+			if kubevalue.FormOf(v) == kubevalue.Encrypted && kubevalue.EncryptionPrefix(v) == nil {
+				continue
+			}
 			if kubevalue.FormOf(b) != kubevalue.FormOf(v) && kubevalue.FormOf(v) != kubevalue.Other && kubevalue.FormOf(v) != kubevalue.JSON && kubevalue.FormOf(v) != kubevalue.CBOR {
 				t.Fatalf("form %v became %v", kubevalue.FormOf(v), kubevalue.FormOf(b))
 			}
