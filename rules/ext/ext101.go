@@ -173,12 +173,22 @@ func (t *topology) against(p *analyze.Pass, c *client, want []string, other anal
 	})
 }
 
+// repair gives the steps; want is what kubeadm-config says, nil when it does not.
 func repair(c *client, want []string) []report.Step {
-	change := "Set --etcd-servers to the client URLs of the external etcd."
+	change, keep := "Set --etcd-servers to the client URLs of the external etcd.", "etcd.external.endpoints"
+	ask := "https://ETCD-HOST:2379"
 	if len(want) > 0 {
 		change = "Set --etcd-servers=" + strings.Join(want, ",") + ", if those are the members; see first that they answer and hold this cluster's data."
+		keep, ask = "", want[0]
 	}
-	return append([]report.Step{{Text: "Ask the external etcd which client URLs its members have.",
-		Command: `etcdctl --endpoints=https://ETCD-HOST:2379 --cacert=CA --cert=CERT --key=KEY member list -w table   # files: --etcd-cafile, --etcd-certfile, --etcd-keyfile of the API server`}},
-		recipe.Edit(c.pod.File().Origin, staticpod.APIServer, change, "etcd.external.endpoints")...)
+	file := func(flag, placeholder string) string {
+		if f, ok := c.pod.Flag(flag); ok && !f.Dynamic {
+			return recipe.Quote(f.Value)
+		}
+		return placeholder
+	}
+	return append([]report.Step{{Text: "Ask the external etcd which client URLs its members have (with an etcdctl on this node, and the API server's own credentials).",
+		Command: fmt.Sprintf("etcdctl --endpoints=%s --cacert=%s --cert=%s --key=%s member list -w table", recipe.Quote(ask),
+			file("etcd-cafile", "CA"), file("etcd-certfile", "CERT"), file("etcd-keyfile", "KEY"))}},
+		recipe.Edit(c.pod.File().Origin, staticpod.APIServer, change, keep)...)
 }
