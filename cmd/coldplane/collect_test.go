@@ -168,6 +168,12 @@ func TestNodesOverSSH(t *testing.T) {
 	}
 	for _, d := range []string{"/run", "/tmp", "/var/tmp"} {
 		after, _ := filepath.Glob(d + "/.coldplane.*")
+		// The far side removes its copy when its session ends, which may be
+		// moments after ours.
+		for i := 0; i < 100 && len(after) > len(before); i++ {
+			time.Sleep(100 * time.Millisecond)
+			after, _ = filepath.Glob(d + "/.coldplane.*")
+		}
 		if len(after) > len(before) {
 			t.Errorf("left behind on the node: %v", after)
 		}
