@@ -264,7 +264,7 @@ func Arguments(b []byte) {
 		case len(bytes.TrimSpace(line)) == 0:
 		case line[0] == '#' || line[0] == ';':
 			mask(line[1:])
-		case trimmed[0] == '[' || !ok:
+		case !ok || len(trimmed) == 0 || trimmed[0] == '[':
 			if sectionLine.Match(bytes.TrimSpace(line)) {
 				return
 			}

@@ -31,7 +31,8 @@ func (p *progress) start(total int, what string) {
 		progressbar.OptionSetWriter(p.e.err), progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(24),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionSetElapsedTime(true), progressbar.OptionShowCount(), progressbar.OptionSetRenderBlankState(true),
-		progressbar.OptionSpinnerType(14),
+		// No ticker of the library's own: it would write beside us.
+		progressbar.OptionSpinnerType(14), progressbar.OptionSetSpinnerChangeInterval(0),
 	)
 }
 
