@@ -19,15 +19,24 @@ type StoredCA struct {
 	Source *Source
 }
 
-// Stored is the CA bundles in the cluster's objects.
+// A StoredPair is the certificate of a TLS Secret.
+type StoredPair struct {
+	Namespace, Secret string
+	Source            *Source
+	CA                spki.File        // the Secret's own ca.crt; no blocks where it has none
+	Key               spki.Fingerprint // of its key; zero when not known
+}
+
+// Stored is the certificates in the cluster's objects.
 type Stored struct {
 	CAs    []*StoredCA
+	Pairs  []*StoredPair
 	Opaque []string // objects whose content was taken out or cannot be read
 }
 
-// Store are the CA bundles of the store: what joining nodes, pods and
-// extension servers are told to trust, and what the API server trusts of
-// webhooks and extension servers.
+// Store are the certificates of the store: what joining nodes, pods and
+// extension servers are told to trust, what the API server trusts of webhooks
+// and extension servers, and what TLS Secrets serve.
 var Store = &analyze.Fact[*Stored]{
 	Name:  "pki.store",
 	Scope: analyze.PerCluster,
@@ -49,6 +58,7 @@ var Store = &analyze.Fact[*Stored]{
 		out.configMap(s, "kube-system", "extension-apiserver-authentication", "client-ca-file", "extension API servers", ClusterCA, nil)
 		out.configMap(s, "kube-system", "extension-apiserver-authentication", "requestheader-client-ca-file", "extension API servers", FrontProxyCA, nil)
 		out.bundles(s)
+		out.pairs(s)
 		return out, nil
 	},
 }
@@ -134,6 +144,15 @@ func (o *Stored) bundles(s *objects.Set) {
 		case conv.WebhookClientConfig != nil:
 			add(name, x.Ref, conv.WebhookClientConfig.CABundle)
 		}
+	}
+}
+
+// pairs gathers the certificates of TLS Secrets.
+func (o *Stored) pairs(s *objects.Set) {
+	for _, x := range s.TLSSecrets().Items {
+		t := x.Value
+		o.Pairs = append(o.Pairs, &StoredPair{Namespace: t.Namespace, Secret: t.Name, CA: t.CA, Key: t.Key, Source: &Source{
+			Path: x.Ref.Key, Name: "Secret " + t.Namespace + "/" + t.Name, Ref: x.Ref, PEM: t.Certificate, inline: true}})
 	}
 }
 

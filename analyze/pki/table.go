@@ -20,7 +20,7 @@ import (
 func Table(c *analyze.Ctx, asOf func(*bundle.Node) (time.Time, bool)) []report.Certificate {
 	cl, err := Joined.Get(c)
 	if err != nil {
-		return nil
+		cl = &Cluster{} // a store alone has certificates too
 	}
 	var out []report.Certificate
 	for _, n := range cl.Nodes {
@@ -42,23 +42,43 @@ func Table(c *analyze.Ctx, asOf func(*bundle.Node) (time.Time, bool)) []report.C
 		}
 		out = append(out, t.rows...)
 	}
-	st, err := Store.Get(c)
-	if err != nil {
-		return out
-	}
 	t := &tableOf{cl: cl, n: &Node{Node: &bundle.Node{}}, seen: map[string]bool{}}
 	t.now, t.timed = asOf(nil)
+	t.stored(c)
+	return append(out, t.rows...)
+}
+
+// stored lists the certificates in the cluster's objects.
+func (t *tableOf) stored(c *analyze.Ctx) {
+	st, err := Store.Get(c)
+	if err != nil {
+		return
+	}
+	add := func(s *Source, b *spki.Block, role string, users ...Use) *report.Certificate {
+		r := t.row(s, b, role, users)
+		r.Node, r.Origin = s.Ref.Node, s.Ref.Key
+		if selfSigned(b) {
+			r.Chain = report.Good
+		}
+		t.rows = append(t.rows, r)
+		return &t.rows[len(t.rows)-1]
+	}
 	for _, a := range st.CAs {
 		for _, b := range a.Source.Certificates() {
-			r := t.row(a.Source, b, "CA in "+a.Name, []Use{{Process: a.What}})
-			r.Node, r.Origin = a.Source.Ref.Node, a.Source.Ref.Key
-			if selfSigned(b) {
-				r.Chain = report.Good
-			}
-			out = append(out, r)
+			add(a.Source, b, "CA in "+a.Name, Use{Process: a.What})
 		}
 	}
-	return out
+	for _, p := range st.Pairs {
+		for i, b := range p.Source.Certificates() {
+			r := add(p.Source, b, p.Source.Name)
+			if i == 0 && !p.Key.IsZero() && !b.SPKI.IsZero() {
+				r.KeyMatch = report.Bad
+				if p.Key == b.SPKI {
+					r.KeyMatch = report.Good
+				}
+			}
+		}
+	}
 }
 
 type tableOf struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"coldplane/analyze/analyzetest"
+	"coldplane/analyze/etcdstore/storetest"
 	"coldplane/analyze/pki/pkitest"
 	"coldplane/report"
 )
@@ -92,6 +93,31 @@ func TestCerts(t *testing.T) {
 		for _, f := range tab.Findings {
 			t.Log(f.Rule, f.Node, f.Message)
 		}
+	}
+}
+
+// A store alone has certificates too: those of TLS Secrets, and the CAs others
+// are told to trust.
+func TestCertsOfAStore(t *testing.T) {
+	files := map[string][]byte{
+		"etc/kubernetes/pki/ca.crt": []byte("{{pem ca}}"), // makes the CA
+		"snap.db!etcd": []byte("object\napiVersion: v1\nkind: Secret\nmetadata: {name: hook, namespace: policy}\ntype: kubernetes.io/tls\n" +
+			"data: {tls.crt: {{b64 ca}}, tls.key: \"\"}\nend\n"),
+	}
+	if err := pkitest.Make(files); err != nil {
+		t.Fatal(err)
+	}
+	db := filepath.Join(t.TempDir(), "snap.db")
+	if err := storetest.Write(db, string(files["snap.db!etcd"])); err != nil {
+		t.Fatal(err)
+	}
+	_, out, errs := certsRun(t, db, "--as-of", "2026-06-01", "-o", "json")
+	var tab struct{ Certificates []report.Certificate }
+	if err := json.Unmarshal([]byte(out), &tab); err != nil {
+		t.Fatalf("%v: %s", err, errs)
+	}
+	if len(tab.Certificates) != 1 || tab.Certificates[0].Role != "Secret policy/hook" || tab.Certificates[0].NotAfter.IsZero() {
+		t.Errorf("%+v", tab.Certificates)
 	}
 }
 
