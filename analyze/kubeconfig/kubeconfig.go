@@ -41,8 +41,9 @@ type Config struct {
 	TLSServerName string
 	SkipVerify    bool // insecure-skip-tls-verify
 
-	User string
-	Auth Auth
+	User    string
+	Auth    Auth
+	TokenID string // public half of a bootstrap token; "" for other credentials
 	CA   Material
 	Cert Material
 	Key  Material
@@ -214,6 +215,7 @@ func (c *Config) user(k *file, i int) {
 	u := k.Users[i].User
 	p := fmt.Sprintf("/users/%d/user", i)
 	c.User = k.Users[i].Name
+	c.TokenID = tokenID(u.Token)
 	c.Cert = c.material(p+"/client-certificate", u.CertData, u.CertFile)
 	c.Key = c.material(p+"/client-key", u.KeyData, u.KeyFile)
 	switch {
@@ -228,6 +230,16 @@ func (c *Config) user(k *file, i int) {
 	default:
 		c.Auth = AuthNone
 	}
+}
+
+// tokenID is the public half of a bootstrap token, ID.SECRET
+// (k8s.io/cluster-bootstrap token api: six and sixteen of [a-z0-9]).
+func tokenID(token string) string {
+	id, secret, ok := strings.Cut(token, ".")
+	if !ok || len(id) != 6 || len(secret) != 16 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return ""
+	}
+	return id
 }
 
 // material reads inline data, which wins over a file as in client-go, or the

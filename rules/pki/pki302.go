@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/kubeconfig"
 	"coldplane/analyze/kubelet"
 	"coldplane/analyze/logs"
+	"coldplane/analyze/objects"
 	creds "coldplane/analyze/pki"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -32,7 +33,7 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "fresh", Default: 30, Unit: "days", Source: "kubeadm init leaves the inline certificate until its last phase"},
 	},
 	Needs: []analyze.Need{kubeconfig.Files},
-	Wants: []analyze.Need{creds.Files, kubelet.File, logs.OnNode},
+	Wants: []analyze.Need{creds.Files, kubelet.File, logs.OnNode, objects.Cluster},
 	Run:   kubeletClient,
 })
 
@@ -65,7 +66,7 @@ func kubeletClient(p *analyze.Pass) error {
 	now, ok := asOf(p, p.Node())
 	for _, c := range n.Credentials {
 		if c.Config == conf {
-			kubeletConf(p, n, c, now, ok)
+			kubeletConf(p, n, c, k.Role(kubeconfig.Bootstrap), now, ok)
 		}
 	}
 	return nil
@@ -83,10 +84,10 @@ func rotation(p *analyze.Pass) {
 	}
 }
 
-func kubeletConf(p *analyze.Pass, n *creds.Node, c *creds.Credential, now time.Time, timed bool) {
+func kubeletConf(p *analyze.Pass, n *creds.Node, c *creds.Credential, boot *kubeconfig.Config, now time.Time, timed bool) {
 	line := c.Config.Cert.Line
 	if c.Source.Err != nil {
-		dangling(p, c)
+		dangling(p, c, bootstrap(p, boot))
 		return
 	}
 	if c.Source.PEM.Marker != "" {
@@ -122,8 +123,9 @@ func kubeletConf(p *analyze.Pass, n *creds.Node, c *creds.Credential, now time.T
 				{Text: "Restart the kubelet.", Command: "systemctl restart kubelet"},
 			}})
 	case past:
-		p.Report(analyze.Finding{Subject: c.Name(), Severity: report.Critical, Evidence: ev, ObservedAt: cert.NotAfter,
-			Message: fmt.Sprintf("the kubelet's client certificate in %s %s; the node cannot talk to the API server", c.Name(), ended(c, now))})
+		again := bootstrap(p, boot)
+		p.Report(analyze.Finding{Subject: c.Name(), Severity: again.severity, Evidence: append(ev, again.evidence...), ObservedAt: cert.NotAfter,
+			Message: fmt.Sprintf("the kubelet's client certificate in %s %s; the node cannot talk to the API server%s", c.Name(), ended(c, now), again.says)})
 	case inline:
 		sev, why := report.Info, "as kubeadm leaves it until the last phase of init"
 		if now.Sub(cert.NotBefore) > time.Duration(p.Param("fresh")*float64(day)) {
@@ -147,8 +149,40 @@ func ended(c *creds.Credential, now time.Time) string {
 	return fmt.Sprintf("expired %s ago, at %s", span(now.Sub(c.Cert().NotAfter)), stamp(c.Cert().NotAfter))
 }
 
+// A second chance is what a kubelet without a good certificate can do about it.
+type secondChance struct {
+	severity report.Severity
+	says     string
+	evidence []analyze.Evidence
+}
+
+// bootstrap judges whether the kubelet can ask for a new certificate: with a
+// bootstrap-kubelet.conf whose token the cluster still knows. A token's Secret
+// is removed when it expires.
+func bootstrap(p *analyze.Pass, boot *kubeconfig.Config) secondChance {
+	out := secondChance{severity: report.Critical}
+	if boot == nil || boot.TokenID == "" {
+		return out
+	}
+	s, err := objects.Cluster.Try(p, nil)
+	if err != nil || s.Store.Lossy {
+		return out
+	}
+	key := s.Store.Prefix + "/secrets/kube-system/bootstrap-token-" + boot.TokenID
+	see := analyze.Context(boot.Ref("/users/0/user/token"), "bootstrap token "+boot.TokenID)
+	if !s.Has(key) {
+		out.says = fmt.Sprintf(", and the bootstrap token %s of %s is no longer in the cluster", boot.TokenID, boot.Name)
+		out.evidence = []analyze.Evidence{see}
+		return out
+	}
+	out.severity = report.High
+	out.says = fmt.Sprintf(" until it has a new one, which it can ask for with the bootstrap token %s of %s", boot.TokenID, boot.Name)
+	out.evidence = []analyze.Evidence{see}
+	return out
+}
+
 // dangling: kubelet.conf names a file that is not there.
-func dangling(p *analyze.Pass, c *creds.Credential) {
+func dangling(p *analyze.Pass, c *creds.Credential, again secondChance) {
 	if !bundle.IsAbsent(c.Source.Err) {
 		p.UnknownErr(bundle.KindPKI, p.Node(), c.Source.Err)
 		return
@@ -163,8 +197,8 @@ func dangling(p *analyze.Pass, c *creds.Credential) {
 	if errors.As(c.Source.Err, &m) && !m.Ref.IsZero() {
 		ev = append(ev, analyze.Context(m.Ref, "absent"))
 	}
-	p.Report(analyze.Finding{Subject: c.Config.Name, Severity: report.Critical, Evidence: ev,
-		Message: fmt.Sprintf("%s names the client certificate %s, %s", c.Config.Name, c.Config.Cert.Path, what)})
+	p.Report(analyze.Finding{Subject: c.Config.Name, Severity: again.severity, Evidence: append(ev, again.evidence...),
+		Message: fmt.Sprintf("%s names the client certificate %s, %s: the node cannot talk to the API server%s", c.Config.Name, c.Config.Cert.Path, what, again.says)})
 }
 
 // current is the rotated client certificate when it is good, or nil.
