@@ -6,6 +6,7 @@ import (
 	"coldplane/analyze"
 	"coldplane/analyze/etcddir"
 	"coldplane/analyze/kubeadm"
+	"coldplane/analyze/provenance"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -26,7 +27,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{staticpod.Manifests, kubeadm.Cluster},
-	Wants: []analyze.Need{etcddir.OnNode},
+	Wants: []analyze.Need{etcddir.OnNode, provenance.OfNode},
 	Run:   dataDirMismatch,
 })
 
@@ -73,10 +74,10 @@ func dataDirMismatch(p *analyze.Pass) error {
 		analyze.Context(dd.Ref, dd.Text()),
 	}
 	if live := dirs.At(live); live != nil && live.DB != nil {
-		evidence = append(evidence, analyze.Context(live.DB.Ref(), fmt.Sprintf("%s, modified %s", bundle.FormatBytes(live.DB.Size), live.DB.ModTime.UTC().Format("2006-01-02 15:04:05Z"))))
+		evidence = append(evidence, analyze.Context(live.DB.Ref(), sizeAndTime(p, live.DB)))
 	}
 	if remembered != nil && remembered.DB != nil {
-		evidence = append(evidence, analyze.Context(remembered.DB.Ref(), fmt.Sprintf("%s, modified %s", bundle.FormatBytes(remembered.DB.Size), remembered.DB.ModTime.UTC().Format("2006-01-02 15:04:05Z"))))
+		evidence = append(evidence, analyze.Context(remembered.DB.Ref(), sizeAndTime(p, remembered.DB)))
 	}
 	p.Report(analyze.Finding{
 		Subject:  "etcd data directory",

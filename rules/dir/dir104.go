@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/etcddb"
 	"coldplane/analyze/etcddir"
 	"coldplane/analyze/objects"
+	"coldplane/analyze/provenance"
 	"coldplane/analyze/quorum"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -29,7 +30,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{etcddir.OnNode, etcddb.OnNode, objects.LastWrites},
+	Wants: []analyze.Need{etcddir.OnNode, etcddb.OnNode, objects.LastWrites, provenance.OfNode},
 	Run:   severalDirs,
 })
 
@@ -68,15 +69,15 @@ func severalDirs(p *analyze.Pass) error {
 func other(p *analyze.Pass, pod *staticpod.Pod, used, d *etcddir.Dir, dbs etcddb.DBs) {
 	mine, its := storeOf(dbs, used), storeOf(dbs, d)
 	sev := report.Info
-	msg := fmt.Sprintf("%s holds another etcd member (%s) besides %s, which etcd uses", d.Path, about(d, its), used.Path)
+	msg := fmt.Sprintf("%s holds another etcd member (%s) besides %s, which etcd uses", d.Path, about(p, d, its), used.Path)
 	first := fmt.Sprintf("Find out what %s is before anybody starts etcd on it.", d.Path)
 	switch {
 	case its != nil && its.Store != nil && fresh(its):
 		sev = report.Medium
-		msg = fmt.Sprintf("a snapshot was restored into %s (%s) and etcd does not use it: the manifest mounts %s (%s)", d.Path, about(d, its), used.Path, about(used, mine))
+		msg = fmt.Sprintf("a snapshot was restored into %s (%s) and etcd does not use it: the manifest mounts %s (%s)", d.Path, about(p, d, its), used.Path, about(p, used, mine))
 		first = fmt.Sprintf("If the restore is wanted: stop the API servers and etcd on every node, point the hostPath of etcd-data at %s, and write the same into etcd.local.dataDir of kubeadm-config.", d.Path)
 	case its != nil && its.Store != nil && mine != nil && mine.Store != nil && its.Store.Current() > mine.Store.Current() && !quorum.Restored(mine.Store):
-		msg = fmt.Sprintf("%s (%s) is ahead of %s (%s), which etcd uses", d.Path, about(d, its), used.Path, about(used, mine))
+		msg = fmt.Sprintf("%s (%s) is ahead of %s (%s), which etcd uses", d.Path, about(p, d, its), used.Path, about(p, used, mine))
 		if wrote, ended, ok := later(p, used, d); ok {
 			msg += fmt.Sprintf("; %s was written until %s, %s only until %s, as after a restore: what was written between the snapshot and the restore is only in the latter",
 				used.Path, wrote.Format(stamp), d.Path, ended.Format(stamp))
@@ -87,9 +88,9 @@ func other(p *analyze.Pass, pod *staticpod.Pod, used, d *etcddir.Dir, dbs etcddb
 	}
 	flag, _ := pod.Setting("data-dir")
 	mount := pod.Resolve(pod.Main(), flag.Value)
-	evidence := []analyze.Evidence{analyze.See(d.DB.Ref(), about(d, its)), analyze.Expect(mount.VolumeRef, "hostPath: "+mount.HostPath)}
+	evidence := []analyze.Evidence{analyze.See(d.DB.Ref(), about(p, d, its)), analyze.Expect(mount.VolumeRef, "hostPath: "+mount.HostPath)}
 	if used.DB != nil {
-		evidence = append(evidence, analyze.Context(used.DB.Ref(), about(used, mine)))
+		evidence = append(evidence, analyze.Context(used.DB.Ref(), about(p, used, mine)))
 	}
 	p.Report(analyze.Finding{
 		Subject: "etcd data directory " + d.Path, Severity: sev, Message: msg, Evidence: evidence,
@@ -100,8 +101,6 @@ func other(p *analyze.Pass, pod *staticpod.Pod, used, d *etcddir.Dir, dbs etcddb
 		},
 	})
 }
-
-const stamp = "2006-01-02 15:04:05Z"
 
 // later returns the last writes of the directory in use and of another one,
 // when the one in use went on longer.
@@ -139,7 +138,7 @@ func fresh(db *etcddb.DB) bool {
 }
 
 // about describes a directory in a few words.
-func about(d *etcddir.Dir, db *etcddb.DB) string {
+func about(p *analyze.Pass, d *etcddir.Dir, db *etcddb.DB) string {
 	var s []string
 	if db != nil && db.Store != nil {
 		s = append(s, fmt.Sprintf("revision %d", db.Store.Current()))
@@ -152,8 +151,8 @@ func about(d *etcddir.Dir, db *etcddb.DB) string {
 	if d.DB != nil {
 		s = append(s, bundle.FormatBytes(d.DB.Size))
 	}
-	if t := d.Newest(); !t.IsZero() {
-		s = append(s, "modified "+t.UTC().Format(stamp))
+	if t := modified(p, d.Newest()); t != "" {
+		s = append(s, t)
 	}
 	if len(s) == 0 {
 		return "nothing known of it"
