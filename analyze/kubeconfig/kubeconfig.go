@@ -44,9 +44,9 @@ type Config struct {
 	User    string
 	Auth    Auth
 	TokenID string // public half of a bootstrap token; "" for other credentials
-	CA   Material
-	Cert Material
-	Key  Material
+	CA      Material
+	Cert    Material
+	Key     Material
 
 	origin string
 	stat   func(string) (*bundle.File, error)

@@ -15,38 +15,3 @@ func (c *Credential) Changed(asOf time.Time, reliable bool) (t time.Time, backed
 	}
 	return t.UTC(), false
 }
-
-// RealTimes reports whether the node's files carry the modification times
-// they had on the node. Version control and plain copies give all files one
-// time, or times after the collection.
-func (n *Node) RealTimes(asOf time.Time) bool {
-	var first, last time.Time
-	seen := 0
-	note := func(t time.Time) bool {
-		if t.IsZero() {
-			return true
-		}
-		if t.After(asOf.Add(time.Minute)) {
-			return false
-		}
-		if seen == 0 || t.Before(first) {
-			first = t
-		}
-		if seen == 0 || t.After(last) {
-			last = t
-		}
-		seen++
-		return true
-	}
-	for _, c := range n.Credentials {
-		if !note(c.Source.ModTime) {
-			return false
-		}
-	}
-	for _, a := range n.CAs {
-		if !note(a.Source.ModTime) {
-			return false
-		}
-	}
-	return seen > 1 && last.Sub(first) >= time.Second
-}

@@ -6,6 +6,7 @@ import (
 
 	"coldplane/analyze"
 	creds "coldplane/analyze/pki"
+	"coldplane/analyze/provenance"
 	"coldplane/bundle"
 	"coldplane/bundle/decode/spki"
 	"coldplane/report"
@@ -24,6 +25,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{docPKI}, Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Files},
+	Wants: []analyze.Need{provenance.OfNode},
 	Run:   pairMismatch,
 })
 
@@ -78,7 +80,7 @@ func onePair(p *analyze.Pass, c *creds.Credential) {
 	key := analyze.Expect(c.Key.Ref, fmt.Sprintf("key %s, public key %s %s", c.Key.Path, c.Key.Algorithm, c.Key.SPKI.Short()))
 	cert := analyze.See(c.Ref(), fmt.Sprintf("certificate, public key %s %s; %s", c.Leaf.Algorithm, c.Leaf.SPKI.Short(), lifetime(c.Leaf)))
 	msg := fmt.Sprintf("%s%s holds the public key %s, its private key has %s", c.Name(), usedBy(c), c.Leaf.SPKI.Short(), c.Key.SPKI.Short())
-	if a, b := c.Source.ModTime, c.Key.ModTime; !a.IsZero() && !b.IsZero() && a.Sub(b).Abs().Seconds() > 2 {
+	if a, b := c.Source.ModTime, c.Key.ModTime; !a.IsZero() && !b.IsZero() && a.Sub(b).Abs().Seconds() > 2 && ownTimes(p, c.Node) {
 		newer := "certificate"
 		if b.After(a) {
 			newer = "key"
@@ -90,6 +92,12 @@ func onePair(p *analyze.Pass, c *creds.Credential) {
 		ev = append(ev, analyze.Context(c.KeyUse.Ref, c.KeyUse.Flag))
 	}
 	p.Report(analyze.Finding{Subject: c.Name(), Severity: report.Critical, Message: msg, Evidence: ev})
+}
+
+// ownTimes reports whether a node's files carry the times they had there.
+func ownTimes(p *analyze.Pass, n *bundle.Node) bool {
+	a, err := provenance.OfNode.Try(p, n)
+	return err == nil && a.Times == ""
 }
 
 // holds reports whether any certificate of a CA file has the key: while a CA

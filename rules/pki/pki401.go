@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/kubeconfig"
 	"coldplane/analyze/logs"
 	creds "coldplane/analyze/pki"
+	"coldplane/analyze/provenance"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -28,7 +29,7 @@ var _ = Rules.Add(&analyze.Rule{
 	},
 	Params: []analyze.Param{{Name: "slack", Default: 60, Unit: "seconds", Source: "file and process times of one node"}},
 	Needs:  []analyze.Need{creds.Files, creds.Starts},
-	Wants:  []analyze.Need{logs.OnNode},
+	Wants:  []analyze.Need{logs.OnNode, provenance.OfNode},
 	Run:    processOlder,
 })
 
@@ -40,7 +41,7 @@ func processOlder(p *analyze.Pass) error {
 		return nil
 	}
 	slack := time.Duration(p.Param("slack") * float64(time.Second))
-	files := n.RealTimes(now)
+	files := ownTimes(p, p.Node())
 	if !files {
 		p.Unknown(bundle.KindPKI, p.Node(), bundle.Undecided, "file times are those of a copy; only the dates inside certificates count")
 	}
