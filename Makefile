@@ -32,6 +32,7 @@ race:
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "not gofmt-clean: $$bad"; exit 1; }
 	$(GO) vet ./...
+	@for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(GO) vet ./cmd/coldplane || exit 1; done
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod verify
 	$(GO) mod tidy -diff

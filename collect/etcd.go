@@ -1,3 +1,5 @@
+//go:build linux
+
 package collect
 
 import (
@@ -476,6 +478,9 @@ func (r *run) stageDB(ctx context.Context, s *sink, f *EtcdFacts, sp *spoolFile,
 		return nil, fmt.Errorf("not a database that can be scrubbed: %w", err)
 	}
 	f.Damage, f.DamageOf, f.Zeroed, f.Records = res.Damage, res.DamageOf, res.Zeroed, res.Elements
+	if res.Defects > 0 {
+		s.fail(f.Origin, fmt.Errorf("%d values overwritten whole after a defect", res.Defects))
+	}
 	switch res.Trailer {
 	case redact.GoodTrailer:
 		f.Trailer = "good"

@@ -1,3 +1,5 @@
+//go:build linux
+
 package collect
 
 import (
@@ -189,7 +191,7 @@ func TestRealEtcd(t *testing.T) {
 	if len(db) == 0 || strings.Contains(db, canary) || !strings.Contains(db, "/registry/secrets/ns/s1") || !strings.Contains(db, "coldplane: scrubbed; sha256 good") {
 		t.Errorf("snapshot: %d bytes, secret %v", len(db), strings.Contains(db, canary))
 	}
-	if !strings.Contains(ms["etcd/members.json"], `"cp1"`) || !strings.Contains(ms["etcd/status.json"], u.String()) || !strings.Contains(ms["probe/ladder.json"], `"name": "health"`) {
+	if !strings.Contains(ms["etcd/members.json"], `"cp1"`) || !strings.Contains(ms["etcd/status.json"], u.String()) || !strings.Contains(ms["probe/ladder.json"], `"step": "health"`) {
 		t.Errorf("status files: %s %s", ms["etcd/members.json"], ms["etcd/status.json"])
 	}
 	if !strings.Contains(ms["etcd/wal-index.jsonl"], `"Entries"`) {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package collect
 
 import (
@@ -6,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,67 +21,78 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"coldplane/bundle/hostfacts"
 	"coldplane/bundle/redact"
 )
-
-// A Rung is one step of reaching something. Each is tried by itself, whatever the
-// one before gave.
-type Rung struct {
-	Name    string  `json:"name"` // tcp, tls, livez, readyz, authenticated, health
-	OK      bool    `json:"ok"`
-	Status  int     `json:"status,omitempty"` // HTTP
-	Seconds float64 `json:"seconds"`
-	Error   string  `json:"error,omitempty"`
-	Body    string  `json:"body,omitempty"`   // first lines of a health answer
-	Date    string  `json:"date,omitempty"`   // the server's Date header
-	Issuer  string  `json:"issuer,omitempty"` // of the certificate it showed
-	Subject string  `json:"subject,omitempty"`
-	Expires string  `json:"notAfter,omitempty"`
-	Serial  string  `json:"serial,omitempty"`
-}
-
-// A Ladder is what reaching one address gave.
-type Ladder struct {
-	Kind    string `json:"kind"` // apiserver, etcd
-	Address string `json:"address"`
-	Rungs   []Rung `json:"rungs"`
-}
 
 const probeTimeout = 3 * time.Second
 
 // probe tries the endpoint, each API server and each etcd member.
 func (r *run) probe(ctx context.Context, s *sink) error {
-	type target struct{ kind, addr string }
-	var ts []target
-	for _, a := range r.paths.api {
-		ts = append(ts, target{"apiserver", a})
-	}
-	for _, e := range r.etcdPeers() {
-		ts = append(ts, target{"etcd", e})
-	}
+	ts := r.targets()
 	if len(ts) == 0 {
 		return errNothing
 	}
-	ts = ts[:min(len(ts), 32)]
 	apiCert := r.kubeconfigTLS("/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf", "/etc/kubernetes/kubelet.conf")
 	etcdTLS, _ := r.etcdTLS()
-	out := make([]Ladder, len(ts))
+	l := ladder{now: r.o.Now}
 	var wg sync.WaitGroup
-	for i, t := range ts {
+	for i := range ts {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if t.kind == "apiserver" {
-				out[i] = apiLadder(ctx, t.addr, apiCert)
+			defer func() {
+				if p := recover(); p != nil {
+					s.fail(ts[i].URL, fmt.Errorf("a defect: %v", p))
+				}
+			}()
+			if ts[i].Name == "etcd" {
+				l.etcd(ctx, &ts[i], etcdTLS)
 			} else {
-				out[i] = etcdLadder(ctx, t.addr, etcdTLS)
+				l.api(ctx, &ts[i], apiCert)
 			}
 		}()
 	}
 	wg.Wait()
-	s.json("/probe/ladder.json", out)
+	s.json(hostfacts.LadderPath, ts)
 	return ctx.Err()
 }
+
+// targets are the addresses to try, the endpoint first.
+func (r *run) targets() (ts []hostfacts.Target) {
+	seen := map[string]bool{}
+	try := func(name, addr string) {
+		if addr = withPort(addr); !seen[addr] && len(ts) < 32 {
+			seen[addr] = true
+			ts = append(ts, hostfacts.Target{Name: name, URL: "https://" + addr, Rungs: []hostfacts.Rung{}})
+		}
+	}
+	if r.paths.endpoint != "" {
+		try("endpoint", r.paths.endpoint)
+	}
+	for _, a := range r.paths.local {
+		try("local", a)
+	}
+	for _, a := range r.paths.api {
+		try("apiserver", a)
+	}
+	for _, e := range r.etcdPeers() {
+		try("etcd", e)
+	}
+	return ts
+}
+
+// withPort completes host:port of a server's URL.
+func withPort(addr string) string {
+	addr, _, _ = strings.Cut(addr, "/")
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return net.JoinHostPort(strings.Trim(addr, "[]"), "443")
+	}
+	return addr
+}
+
+// A ladder tries the rungs.
+type ladder struct{ now func() time.Time }
 
 // etcdPeers are host:port of the client URLs of all members that the manifests
 // name.
@@ -100,11 +114,11 @@ func (r *run) etcdPeers() (out []string) {
 	return out
 }
 
-func rung(name string, f func(*Rung) error) Rung {
-	x := Rung{Name: name}
+func (l ladder) rung(name string, f func(*hostfacts.Rung) error) hostfacts.Rung {
+	x := hostfacts.Rung{Step: name, At: l.now().UTC()}
 	began := time.Now() //nolint:forbidigo // monotonic
 	err := f(&x)
-	x.Seconds = time.Since(began).Seconds()
+	x.LatencyMS = time.Since(began).Milliseconds()
 	x.OK = err == nil
 	if err != nil {
 		x.Error = clean(reason(unwrapURL(err)))
@@ -120,8 +134,8 @@ func unwrapURL(err error) error {
 	return err
 }
 
-func tcpRung(ctx context.Context, addr string) Rung {
-	return rung("tcp", func(*Rung) error {
+func (l ladder) tcp(ctx context.Context, addr string) hostfacts.Rung {
+	return l.rung("tcp", func(*hostfacts.Rung) error {
 		d := net.Dialer{Timeout: probeTimeout}
 		c, err := d.DialContext(ctx, "tcp", addr)
 		if err != nil {
@@ -131,8 +145,8 @@ func tcpRung(ctx context.Context, addr string) Rung {
 	})
 }
 
-func tlsRung(ctx context.Context, addr string, cfg *tls.Config) Rung {
-	return rung("tls", func(x *Rung) error {
+func (l ladder) tls(ctx context.Context, addr string, cfg *tls.Config) hostfacts.Rung {
+	return l.rung("tls", func(x *hostfacts.Rung) error {
 		// The certificate is evidence whether or not it would be trusted.
 		c := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // nothing is sent
 		if cfg != nil {
@@ -150,7 +164,7 @@ func tlsRung(ctx context.Context, addr string, cfg *tls.Config) Rung {
 		if len(certs) == 0 {
 			return errors.New("no certificate shown")
 		}
-		x.Subject, x.Issuer, x.Expires, x.Serial = certs[0].Subject.String(), certs[0].Issuer.String(), certs[0].NotAfter.UTC().Format(time.RFC3339), certs[0].SerialNumber.String()
+		x.Cert = &hostfacts.Shown{Subject: clean(certs[0].Subject.String()), Issuer: clean(certs[0].Issuer.String()), Serial: certs[0].SerialNumber.String(), NotAfter: certs[0].NotAfter.UTC()}
 		if cfg == nil || cfg.RootCAs == nil {
 			return nil
 		}
@@ -164,8 +178,8 @@ func tlsRung(ctx context.Context, addr string, cfg *tls.Config) Rung {
 	})
 }
 
-func get(ctx context.Context, name, u string, cfg *tls.Config, lines int) Rung {
-	return rung(name, func(x *Rung) error {
+func (l ladder) get(ctx context.Context, name, u string, cfg *tls.Config, lines int) hostfacts.Rung {
+	return l.rung(name, func(x *hostfacts.Rung) error {
 		t := &http.Transport{TLSClientConfig: cfg, DisableKeepAlives: true, Proxy: nil}
 		c := &http.Client{Transport: t, Timeout: probeTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
@@ -177,7 +191,7 @@ func get(ctx context.Context, name, u string, cfg *tls.Config, lines int) Rung {
 			return err
 		}
 		defer res.Body.Close()
-		x.Status, x.Date = res.StatusCode, res.Header.Get("Date")
+		x.Status, x.Date = res.StatusCode, clean(res.Header.Get("Date"))
 		b, err := io.ReadAll(io.LimitReader(res.Body, 16<<10))
 		if lines > 0 {
 			ls := strings.Split(string(b), "\n")
@@ -190,36 +204,29 @@ func get(ctx context.Context, name, u string, cfg *tls.Config, lines int) Rung {
 	})
 }
 
-func apiLadder(ctx context.Context, addr string, auth *tls.Config) Ladder {
-	addr = strings.TrimSuffix(addr, "/")
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		addr = net.JoinHostPort(addr, "443")
+func (l ladder) api(ctx context.Context, t *hostfacts.Target, auth *tls.Config) {
+	addr := strings.TrimPrefix(t.URL, "https://")
+	t.Rungs = append(t.Rungs, l.tcp(ctx, addr))
+	if !t.Rungs[0].OK {
+		return
 	}
 	anon := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // health pages only
-	l := Ladder{Kind: "apiserver", Address: addr}
-	l.Rungs = append(l.Rungs, tcpRung(ctx, addr))
-	if !l.Rungs[0].OK {
-		return l
-	}
-	base := "https://" + addr
-	l.Rungs = append(l.Rungs, tlsRung(ctx, addr, auth), get(ctx, "livez", base+"/livez?verbose", anon, 80), get(ctx, "readyz", base+"/readyz?verbose", anon, 80))
+	t.Rungs = append(t.Rungs, l.tls(ctx, addr, auth), l.get(ctx, "livez", t.URL+"/livez?verbose", anon, 80), l.get(ctx, "readyz", t.URL+"/readyz?verbose", anon, 80))
 	if auth != nil {
-		l.Rungs = append(l.Rungs, get(ctx, "authenticated", base+"/api/v1/namespaces/kube-system", auth, 0))
+		t.Rungs = append(t.Rungs, l.get(ctx, "get", t.URL+"/api/v1/namespaces/kube-system", auth, 0))
 	}
-	return l
 }
 
-func etcdLadder(ctx context.Context, addr string, cfg *tls.Config) Ladder {
-	l := Ladder{Kind: "etcd", Address: addr}
-	l.Rungs = append(l.Rungs, tcpRung(ctx, addr))
-	if !l.Rungs[0].OK {
-		return l
+func (l ladder) etcd(ctx context.Context, t *hostfacts.Target, cfg *tls.Config) {
+	addr := strings.TrimPrefix(t.URL, "https://")
+	t.Rungs = append(t.Rungs, l.tcp(ctx, addr))
+	if !t.Rungs[0].OK {
+		return
 	}
-	l.Rungs = append(l.Rungs, tlsRung(ctx, addr, cfg))
+	t.Rungs = append(t.Rungs, l.tls(ctx, addr, cfg))
 	if cfg != nil {
-		l.Rungs = append(l.Rungs, get(ctx, "health", "https://"+addr+"/health", cfg, 5))
+		t.Rungs = append(t.Rungs, l.get(ctx, "health", t.URL+"/health", cfg, 5))
 	}
-	return l
 }
 
 // kubeconfigTLS takes CA and client certificate of the first kubeconfig that has

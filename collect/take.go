@@ -1,9 +1,12 @@
+//go:build linux
+
 package collect
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -90,13 +93,29 @@ func (s *sink) take(ctx context.Context, abs string, limit int64, f treatment) {
 		s.record(archive.Entry{Path: entryPath(abs), Treatment: archive.Dropped, Rule: "too-large", Source: sourceOf(abs, fi, "")})
 		return
 	}
-	out, t, rule := f(s, abs, fi, b)
+	out, t, rule, err := safely(f, s, abs, fi, b)
+	if err != nil {
+		s.failed1(abs, fi, err)
+		return
+	}
 	e := archive.Entry{Path: entryPath(abs), Treatment: t, Rule: rule, Source: sourceOf(abs, fi, "")}
 	if t == archive.Dropped {
 		s.record(e)
 		return
 	}
 	s.add(e, out)
+}
+
+// safely runs a treatment. One that panics costs its file, and nothing of the
+// file is taken.
+func safely(f treatment, s *sink, abs string, fi fs.FileInfo, b []byte) (out []byte, t archive.Treatment, rule string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("a defect: %v", p)
+		}
+	}()
+	out, t, rule = f(s, abs, fi, b)
+	return out, t, rule, nil
 }
 
 func (s *sink) failed1(abs string, fi fs.FileInfo, err error) {

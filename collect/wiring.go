@@ -1,3 +1,5 @@
+//go:build linux
+
 package collect
 
 import (
@@ -17,7 +19,9 @@ type wiring struct {
 	named     []string            // absolute paths that flags and volumes name
 	flags     map[string][]string // flag -> values, of all manifests
 	endpoints []string            // etcd's client URLs
-	api       []string            // host:port of API servers to probe
+	endpoint  string              // host:port of the API's endpoint, as admin.conf or the kubelet has it
+	local     []string            // host:port of this node's API server
+	api       []string            // host:port of other API servers that kubeconfigs name
 	sockets   []string            // CRI
 	external  bool                // etcd runs elsewhere
 }
@@ -113,9 +117,13 @@ func findWiring(r *nodeRoot) wiring {
 		}
 	}
 	w.external = !etcd && len(w.flags["etcd-servers"]) > 0
-	for _, n := range []string{"admin.conf", "kubelet.conf", "controller-manager.conf"} {
+	for _, n := range []string{"admin.conf", "super-admin.conf", "kubelet.conf", "controller-manager.conf"} {
 		if m := serverKV.FindSubmatch(r.small(kubeDir + "/" + n)); m != nil {
-			w.api = add(w.api, strings.TrimPrefix(string(m[1]), "https://"))
+			a := strings.TrimPrefix(string(m[1]), "https://")
+			if w.endpoint == "" && n != "controller-manager.conf" {
+				w.endpoint = a
+			}
+			w.api = add(w.api, a)
 		}
 	}
 	for _, a := range w.flags["advertise-address"] {
@@ -123,7 +131,7 @@ func findWiring(r *nodeRoot) wiring {
 		if p := w.flags["secure-port"]; len(p) > 0 && p[0] != "0" {
 			port = p[0]
 		}
-		w.api = add(w.api, hostPort(a, port), hostPort("127.0.0.1", port))
+		w.local = add(w.local, hostPort(a, port), hostPort("127.0.0.1", port))
 	}
 	for _, f := range []string{"etcd-cafile", "etcd-certfile", "etcd-keyfile", "trusted-ca-file", "client-ca-file", "tls-cert-file"} {
 		for _, p := range w.flags[f] {

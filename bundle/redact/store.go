@@ -40,6 +40,7 @@ type StoreResult struct {
 	Elements int64
 	Damage   int // what the walk found wrong in the source
 	DamageOf []string
+	Defects  int // values that the scrub failed at and overwrote whole
 }
 
 // A Trailer says what became of the SHA-256 behind a snapshot.
@@ -106,7 +107,7 @@ func Store(ctx context.Context, in io.ReaderAt, size int64, out io.WriterAt, o S
 	if err := s.run(dbSize); err != nil {
 		return res, err
 	}
-	res.Pages, res.Zeroed, res.Elements = f.HWM(), s.zeroed, s.elements.Load()
+	res.Pages, res.Zeroed, res.Elements, res.Defects = f.HWM(), s.zeroed, s.elements.Load(), int(s.defects.Load())
 	list, dropped := s.walk.Damage()
 	res.Damage = len(list) + dropped
 	for i := range min(len(list), 20) {
@@ -156,6 +157,7 @@ type storeScrub struct {
 	done     []atomic.Uint32 // bitmap of pages that are written
 	zeroed   uint64
 	elements atomic.Int64
+	defects  atomic.Int64
 	patches  []patch
 }
 
@@ -464,8 +466,15 @@ func (w *pageWriter) inlineElement(e *boltpage.Elem) {
 	w.s.patches = append(w.s.patches, patch{e.KeyOff, append([]byte(nil), e.Key...)}, patch{e.ValOff, val})
 }
 
-// value scrubs the value of one element of a bucket in place.
+// value scrubs the value of one element of a bucket in place. A defect at one
+// value costs that value: it is overwritten whole, and counted.
 func (s *storeScrub) value(bucket string, key, v []byte) {
+	defer func() {
+		if recover() != nil {
+			kubevalue.FillText(v)
+			s.defects.Add(1)
+		}
+	}()
 	switch bucket {
 	case "key":
 		s.record(key, v)
@@ -537,6 +546,9 @@ func (r StoreResult) Describe() string {
 	s := fmt.Sprintf("%d pages, %d unreachable ones zeroed, %d records", r.Pages, r.Zeroed, r.Elements)
 	if r.Damage > 0 {
 		s += fmt.Sprintf(", %d places of damage", r.Damage)
+	}
+	if r.Defects > 0 {
+		s += fmt.Sprintf(", %d values overwritten whole after a defect of this program", r.Defects)
 	}
 	return s
 }

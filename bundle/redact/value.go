@@ -2,7 +2,9 @@ package redact
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"strings"
 
 	"coldplane/bundle/decode/kubevalue"
@@ -19,6 +21,7 @@ type Values struct {
 	sysEvent compiled
 	token    compiled // bootstrap tokens
 	cm       compiled // ConfigMaps that are kept
+	rootCA   compiled // kube-root-ca.crt of every namespace
 	cr       *kubevalue.JSONPolicy
 	flags    *flagSet
 	secret   func([]byte)
@@ -40,18 +43,22 @@ func NewValues(l Level, secret func([]byte)) *Values {
 	v.bare = compile(kindPolicy{}, nil).withMeta(LevelStructure)
 	v.system = compile(kindPolicy{kinds()["v1/Pod"].typ, systemPodPaths}, e).withMeta(l)
 	v.sysEvent = compile(kindPolicy{kinds()["v1/Event"].typ, append([]string{"message|text"}, eventPaths...)}, e).withMeta(l)
-	v.token = v.mapValues("v1/Secret", "data", e, func(k []byte) bool { return bootstrapKeys[string(k)] }, nil)
-	v.cm = v.mapValues("v1/ConfigMap", "data", e, func(k []byte) bool { return !bytes.HasPrefix(k, []byte("jws-")) }, KubeadmText)
+	v.token = v.mapValues("v1/Secret", "data", e, func(k []byte) (bool, func([]byte)) { return bootstrapKeys[string(k)], nil })
+	v.cm = v.mapValues("v1/ConfigMap", "data", e, configMapEdit)
+	v.rootCA = v.mapValues("v1/ConfigMap", "data", e, func(k []byte) (bool, func([]byte)) {
+		_, edit := configMapEdit(k)
+		return string(k) == "ca.crt", edit
+	})
 	v.cr = crPolicy(l)
 	return v
 }
 
-// mapValues is a kind's policy with some values of one map kept.
-func (v *Values) mapValues(kind, field string, e edits, keep func(key []byte) bool, edit func([]byte)) compiled {
+// mapValues is a kind's policy with some values of one map kept, after an edit.
+func (v *Values) mapValues(kind, field string, e edits, keep func(key []byte) (bool, func([]byte))) compiled {
 	k := kinds()[kind]
 	c := compile(k, e).withMeta(v.level)
 	c.proto.Fields[number(k.typ, field)] = &kubevalue.Policy{Action: kubevalue.MapKeys, MapValue: func(key []byte) *kubevalue.Policy {
-		if keep(key) {
+		if ok, edit := keep(key); ok {
 			return &kubevalue.Policy{Action: kubevalue.Keep, Edit: edit}
 		}
 		return nil
@@ -67,6 +74,51 @@ func crPolicy(l Level) *kubevalue.JSONPolicy {
 		}
 	}
 	return c.json
+}
+
+// configMapEdit says what becomes of a value of a ConfigMap that is kept: CA
+// certificates and CoreDNS's Corefile stay, configurations lose the fields that
+// are not on their list.
+func configMapEdit(key []byte) (bool, func([]byte)) {
+	switch k := string(key); {
+	case strings.HasPrefix(k, "jws-"):
+		return false, nil
+	case k == "Corefile":
+		return true, func(b []byte) { Text(b) }
+	case k == "ca.crt", strings.HasSuffix(k, "ca-file"):
+		return true, func(b []byte) {
+			if !onlyCertificates(b) {
+				mask(b)
+			}
+		}
+	case strings.HasPrefix(k, "requestheader-"):
+		return true, func(b []byte) { Check(b) }
+	}
+	return true, KubeadmText
+}
+
+// onlyCertificates reports whether a text is X.509 certificates in PEM and
+// nothing else.
+func onlyCertificates(b []byte) bool {
+	any := false
+	for b = bytes.TrimSpace(b); len(b) > 0; b = bytes.TrimSpace(b) {
+		if !bytes.HasPrefix(b, []byte("-----BEGIN CERTIFICATE-----")) {
+			return false
+		}
+		block, rest := pem.Decode(b)
+		if block == nil || block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			return false
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return false
+		}
+		// Decode skips what it cannot read: the block must be the first one.
+		if bytes.Count(b[:len(b)-len(rest)], []byte("-----BEGIN")) != 1 {
+			return false
+		}
+		any, b = true, rest
+	}
+	return any
 }
 
 // KubeadmText overwrites in place what must not stay in a kept configuration
@@ -152,6 +204,8 @@ func (v *Values) policy(apiVersion, kind string, key []byte) compiled {
 		return v.token
 	case id == "v1/ConfigMap" && (systemConfigMaps[ns+"/"+name] || ns == "kube-system" && strings.HasPrefix(name, "kubelet-config")):
 		return v.cm
+	case id == "v1/ConfigMap" && name == "kube-root-ca.crt":
+		return v.rootCA
 	}
 	if p, ok := v.kinds[id]; ok {
 		return p
