@@ -226,6 +226,9 @@ func nsName(key []byte) (ns, name string) {
 }
 
 func (v *Values) json(key, value []byte, secretKey bool) {
+	if v.level == LevelSecrets && !secretKey && !bytes.Contains(value, []byte("Secret")) {
+		return
+	}
 	var t struct{ APIVersion, Kind string }
 	if len(value) > kubevalue.MaxValue || json.Unmarshal(value, &t) != nil {
 		v.broken(value, secretKey)
