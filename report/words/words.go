@@ -10,6 +10,8 @@ import (
 	"embed"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
+	"maps"
 	"slices"
 
 	"golang.org/x/text/language"
@@ -18,7 +20,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed ko.yaml ko-rules.yaml
+// A language has a directory: report.yaml holds what the reports say, keyed by
+// the English sentence, rules/ a file per family with rule ids and in "of" the
+// mark (Sum) of the English text that was translated.
+//
+//go:embed ko
 var files embed.FS
 
 // A RuleText is a rule's documentation in one language.
@@ -67,7 +73,7 @@ func For(lang string) *Words {
 	w := &Words{tag: language.English}
 	if lang == "ko" {
 		w.tag = language.Korean
-		w.said, w.rules = read[map[string]string]("ko.yaml"), read[map[string]ruleWords]("ko-rules.yaml")
+		w.said, w.rules = read[string]("ko/*.yaml"), read[ruleWords]("ko/rules/*.yaml")
 	}
 	b := catalog.NewBuilder(catalog.Fallback(language.English))
 	for k, v := range w.said {
@@ -79,17 +85,20 @@ func For(lang string) *Words {
 	return w
 }
 
-// read reads an embedded file; a test holds all of them well-formed.
-func read[T any](name string) (v T) {
-	b, err := files.ReadFile(name)
+// read merges the embedded files that match; a test holds them well-formed.
+func read[T any](pattern string) map[string]T {
+	all := map[string]T{}
+	names, err := fs.Glob(files, pattern)
 	if err != nil {
-		return v
+		return all
 	}
-	if err := yaml.UnmarshalStrict(b, &v); err != nil {
-		var zero T
-		return zero
+	for _, name := range names {
+		var part map[string]T
+		if b, err := files.ReadFile(name); err == nil && yaml.UnmarshalStrict(b, &part) == nil {
+			maps.Copy(all, part)
+		}
 	}
-	return v
+	return all
 }
 
 // Lang is the language's name, for lang attributes.
@@ -140,6 +149,13 @@ func (w *Words) RuleIDs() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// Marks returns which English title, reason and fix (Sum) a rule's translations
+// were made from, "" where there is none.
+func (w *Words) Marks(id string) [3]string {
+	x := w.rules[id]
+	return [3]string{x.Title.Of, x.Why.Of, x.Fix.Of}
 }
 
 // Sum marks the English texts a translation was made from.

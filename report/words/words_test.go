@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"coldplane/report"
 	"coldplane/report/words"
 )
@@ -100,6 +102,35 @@ func TestVerbs(t *testing.T) {
 	}
 	if got := words.For("en").T("on %s", "cp1"); got != "on cp1" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestRuleFiles holds that every file of rules reads, and that a rule stands
+// once, in the file of its family.
+func TestRuleFiles(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join("ko", "rules", "*.yaml"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("files of rules: %v %v", names, err)
+	}
+	seen := 0
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules map[string]map[string]struct{ Of, Text string }
+		if err := yaml.UnmarshalStrict(b, &rules); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		seen += len(rules)
+		for id := range rules {
+			if !strings.EqualFold(id[:3]+".yaml", filepath.Base(name)) {
+				t.Errorf("%s stands in %s", id, name)
+			}
+		}
+	}
+	if n := len(words.For("ko").RuleIDs()); n != seen {
+		t.Errorf("%d rules in the files, %d used", seen, n)
 	}
 }
 
