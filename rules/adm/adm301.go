@@ -1,6 +1,8 @@
 package adm
 
 import (
+	"coldplane/analyze/logs"
+	"coldplane/analyze/logs/signature"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +16,7 @@ import (
 
 var _ = Rules.Add(&analyze.Rule{
 	ID: "ADM301", Name: "encrypted-data-without-key", Scope: analyze.PerCluster,
-	Severities: []report.Severity{report.Critical},
+	Severities: []report.Severity{report.Critical, report.High},
 	Doc: analyze.Doc{
 		Title: "Stored objects are encrypted with a key that an API server does not have",
 		Why: "Every encrypted value names the provider and the key it was written with. If an API server's configuration has no such key, it cannot read " +
@@ -28,8 +30,7 @@ var _ = Rules.Add(&analyze.Rule{
 		},
 		Since: "v0.1",
 	},
-	Needs: []analyze.Need{objects.Cluster},
-	Wants: []analyze.Need{encryption},
+	Wants: []analyze.Need{objects.Cluster, encryption, logs.OnNode},
 	Run:   missingKey,
 })
 
@@ -52,8 +53,37 @@ func encrypted(s *objects.Set) []stored {
 	return out
 }
 
+// unreadable reports what API servers say of stored values when no database
+// was given. looked is whether one said so.
+func unreadable(p *analyze.Pass) (looked bool) {
+	for _, n := range p.Nodes() {
+		l, err := logs.OnNode.Try(p, n)
+		if err != nil {
+			continue
+		}
+		hits := l.Hits(signature.APIServer, "A06", "A07")
+		if len(hits) == 0 {
+			continue
+		}
+		looked = true
+		last := hits[len(hits)-1]
+		p.Report(analyze.Finding{
+			Node: n, Subject: "kube-apiserver", Severity: report.High, Confidence: report.Probable, ObservedAt: hits[0].Time,
+			Message:  fmt.Sprintf("this API server cannot decrypt values that are stored: the key they were written with is not in its encryption configuration, or a value is damaged (%d lines)", len(hits)),
+			Evidence: []analyze.Evidence{last.See()},
+		})
+	}
+	return looked
+}
+
 func missingKey(p *analyze.Pass) error {
-	set, _ := objects.Cluster.In(p)
+	set, err := objects.Cluster.Try(p, nil)
+	if err != nil {
+		if !unreadable(p) {
+			p.UnknownErr(bundle.KindStore, nil, err)
+		}
+		return nil
+	}
 	enc := encrypted(set)
 	if len(enc) == 0 {
 		return nil

@@ -126,6 +126,32 @@ func alarmLists(p *analyze.Pass) (rows []etcdctl.Alarm, listed bool) {
 	return rows, listed
 }
 
+// quietAfter is how long a log without refused writes shows that they are no
+// longer refused: components renew leases every few seconds.
+const quietAfter = 10 * time.Minute
+
+// refused is the newest line that shows the alarm: etcd's own, or a write that
+// a client of etcd was refused for it.
+func refused(l *logs.Node) (logs.At, bool) {
+	hits := l.Hits(signature.Etcd, "E01", "E03")
+	for _, h := range l.Hits(signature.Etcd, "E103") {
+		if h.Value("alarm") == "NOSPACE" {
+			hits = append(hits, h)
+		}
+	}
+	for _, h := range l.Hits(0, "E02") {
+		// Writes go on all the time: a log that goes on without a refusal shows that the alarm is gone.
+		if h.Stream.Result.Last.Sub(h.Time) <= quietAfter {
+			hits = append(hits, h)
+		}
+	}
+	if len(hits) == 0 {
+		return logs.At{}, false
+	}
+	logs.SortHits(hits)
+	return hits[len(hits)-1], true
+}
+
 // nospaceLogs answers from logs alone: writes were refused, and nothing shows
 // that the alarm was cleared since.
 func nospaceLogs(p *analyze.Pass) error {
@@ -136,13 +162,13 @@ func nospaceLogs(p *analyze.Pass) error {
 			continue
 		}
 		any = any || l.Has(signature.Etcd)
-		hit, ok := l.Last(signature.Etcd, "E01", "E03")
+		hit, ok := refused(l)
 		if !ok {
 			continue
 		}
 		p.Report(analyze.Finding{
 			Node: n, Subject: "etcd on " + n.Name, Severity: report.Critical, Confidence: report.Probable, ObservedAt: hit.Time,
-			Message:  "etcd's log shows the NOSPACE alarm and no database was given to see whether it is still set",
+			Message:  "the log shows that etcd refuses writes (NOSPACE alarm); no database was given to see whether it is still set",
 			Evidence: []analyze.Evidence{hit.See()}, Fix: nospaceFix(""),
 		})
 	}

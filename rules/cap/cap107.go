@@ -1,6 +1,8 @@
 package cap
 
 import (
+	"coldplane/analyze/logs"
+	"coldplane/bundle"
 	"fmt"
 
 	"coldplane/analyze"
@@ -25,13 +27,16 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "medium", Default: 512 * kib, Unit: "bytes", Source: "a third of it"},
 		{Name: "annotations", Default: 200 * kib, Unit: "bytes", Source: "the API server refuses 256 KiB of annotations"},
 	},
-	Needs: []analyze.Need{objects.Cluster},
+	Wants: []analyze.Need{objects.Cluster, logs.OnNode},
 	Run:   oversized,
 })
 
 func oversized(p *analyze.Pass) error {
-	s, ok := objects.Cluster.In(p)
-	if !ok {
+	s, err := objects.Cluster.Try(p, nil)
+	if err != nil {
+		if !tooLarge(p) {
+			p.UnknownErr(bundle.KindStore, nil, err)
+		}
 		return nil
 	}
 	for _, k := range s.Store.Largest {
@@ -68,6 +73,33 @@ func oversized(p *analyze.Pass) error {
 		})
 	}
 	return nil
+}
+
+// tooLarge reports refused writes from logs, without a database to name the
+// object. looked is whether there was a log that could tell.
+func tooLarge(p *analyze.Pass) (looked bool) {
+	for _, n := range p.Nodes() {
+		l, err := logs.OnNode.Try(p, n)
+		if err != nil {
+			continue
+		}
+		hits := l.Hits(0, "E43")
+		if len(hits) == 0 {
+			continue
+		}
+		looked = true
+		last := hits[len(hits)-1]
+		p.Report(analyze.Finding{
+			Node: n, Subject: "requests to etcd", Severity: report.Medium, Confidence: report.Probable, ObservedAt: last.Time,
+			Message:  fmt.Sprintf("etcd refuses to store an object that is larger than one request may be (1.5 MiB unless --max-request-bytes says otherwise), %d times in the log", len(hits)),
+			Evidence: []analyze.Evidence{last.See()},
+			Fix: []report.Step{
+				{Text: "Find the writer: its own log, or the API server's audit log, names the object at this time; policy reports, Helm releases and large ConfigMaps are the usual ones."},
+				{Text: "Split the object, or move its content out of the API. Raising --max-request-bytes only postpones it, and makes every member slower."},
+			},
+		})
+	}
+	return looked
 }
 
 // head reads the metadata of a key's newest value.

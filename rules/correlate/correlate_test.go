@@ -127,6 +127,15 @@ func TestVerdicts(t *testing.T) {
 			"PKI102 high cp1 apiserver | expires in 9 days", "STA201 high cp1 kube-apiserver | wrong port",
 		}, report.StateCause, "STA201", "C-04", 0},
 		{"only hygiene", []string{"RST106 medium - backup | none found", "STA104 low cp1 file | mode"}, report.StateCause, "RST106", "", 0},
+		{"a misspelt flag, not the probe it starves", []string{
+			"STA203 critical cp1 etcd --lisen-metrics-urls | unknown flag", "STA207 high cp1 etcd livenessProbe | nobody listens on 2381", "STA302 critical cp1 etcd | dead | flag provided but not defined",
+		}, report.StateCause, "STA203", "C-04", 2},
+		{"a node initialised alone has other CAs and another key", []string{
+			"PKI203 critical cp2 ca.crt | another CA", "PKI204 critical cp2 service-account key | another key", "STA205 high - kube-apiserver content of --client-ca-file | differs",
+		}, report.StateCause, "PKI203", "C-15", 2},
+		{"drift does not outrank a dead component", []string{
+			"STA206 medium cp1 etcd manifest | edited", "STA302 high cp1 kube-controller-manager | dead | leaderelection lost",
+		}, report.StateUndetermined, "STA302", "", 0},
 		{"nothing", []string{"STA104 low cp1 file | mode"}, report.StateHealthy, "", "", 0},
 		{"one hint is capped", []string{
 			"QRM108 critical? - cp1 | TLS | bad certificate", "DIR102 high cp1 etcd data directory | two directories",

@@ -1,6 +1,7 @@
 package nod
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -39,6 +40,12 @@ func cgroupDriver(p *analyze.Pass) error {
 				Evidence: []analyze.Evidence{at.See()}, ObservedAt: at.Time})
 			return nil
 		}
+		if at, ok := n.Last(signature.Kubelet, "K60"); ok {
+			p.Report(analyze.Finding{Subject: "cgroup driver", Severity: report.High,
+				Message:  fmt.Sprintf("the kubelet ends: its cgroup driver is %s, the runtime's %s", orUnknown(at.Value("kubelet")), orUnknown(at.Value("runtime"))),
+				Evidence: []analyze.Evidence{at.See()}, ObservedAt: at.Time})
+			return nil
+		}
 		if n.Count(signature.Kubelet, "K37") > 0 {
 			return nil // the kubelet took the runtime's
 		}
@@ -69,6 +76,8 @@ func cgroupDriver(p *analyze.Pass) error {
 		Evidence: []analyze.Evidence{analyze.See(ref, excerpt), analyze.Expect(cfg.Doc.Ref("/cgroupDriver"), "cgroupDriver: "+want)}})
 	return nil
 }
+
+func orUnknown(s string) string { return cmp.Or(s, "unknown") }
 
 // runtimeDriver reports whether the runtime lets systemd manage control groups.
 func runtimeDriver(p *analyze.Pass) (systemd bool, ref bundle.Ref, excerpt string, ok bool) {

@@ -53,6 +53,8 @@ func runtimeDown(p *analyze.Pass) error {
 	if err == nil && v.Images != nil {
 		looked = true
 		images(p, v, n)
+	} else if lerr == nil {
+		pulls(p, v, n)
 	}
 	if err == nil {
 		if c, ok := v.Conditions["RuntimeReady"]; ok && !c.Status {
@@ -72,7 +74,7 @@ func runtimeWords(p *analyze.Pass, n *logs.Node) {
 	fresh := func(at logs.At) bool {
 		return at.Time.IsZero() || end.Sub(at.Time) <= time.Duration(p.Param("recent"))*time.Minute
 	}
-	if at, ok := n.Last(signature.Kubelet, "K20"); ok && fresh(at) {
+	if at, ok := n.Last(signature.Kubelet|signature.Kubeadm, "K20"); ok && fresh(at) && !worksSince(n, at) {
 		p.Report(analyze.Finding{Subject: "runtime", Severity: report.Critical, Confidence: report.Probable, Message: "the kubelet cannot talk to the runtime" + when(at.Time),
 			Evidence: []analyze.Evidence{at.See()}, ObservedAt: at.Time})
 		return
@@ -80,6 +82,17 @@ func runtimeWords(p *analyze.Pass, n *logs.Node) {
 	if at, ok := n.Last(signature.Kubelet, "K22", "K50"); ok && fresh(at) {
 		p.Report(analyze.Finding{Subject: "runtime", Severity: report.High, Confidence: report.Probable, Message: "the runtime answers too slowly to list its containers" + when(at.Time),
 			Evidence: []analyze.Evidence{at.See()}, ObservedAt: at.Time})
+		return
+	}
+	if hits := n.Hits(0, "D11"); len(hits) >= 2 && fresh(hits[len(hits)-1]) {
+		at := hits[len(hits)-1]
+		p.Report(analyze.Finding{Subject: "sandbox image", Severity: report.High, Confidence: report.Probable, ObservedAt: hits[0].Time,
+			Message:  fmt.Sprintf("no pod can start: the sandbox image %s is not on the node and cannot be pulled, %d times%s", at.Value("image"), len(hits), when(at.Time)),
+			Evidence: []analyze.Evidence{at.See()},
+			Fix: []report.Step{
+				{Text: "See whether the node reaches the registry the error names (DNS, proxy of the runtime's unit, firewall).", Command: "crictl pull " + at.Value("image")},
+				{Text: "Without a way there: set sandbox_image in /etc/containerd/config.toml to an image the node can pull or has, then restart containerd. Running containers go on meanwhile.", Command: "systemctl restart containerd"},
+			}})
 		return
 	}
 	// Failures to start count only for the control plane's own pods: others
@@ -94,6 +107,43 @@ func runtimeWords(p *analyze.Pass, n *logs.Node) {
 		p.Report(analyze.Finding{Subject: "control-plane containers", Severity: report.High, Confidence: report.Probable,
 			Message:  fmt.Sprintf("the runtime fails to start control-plane containers, %d times, last%s", len(hits), when(hits[len(hits)-1].Time)),
 			Evidence: seeAll(hits, 3), ObservedAt: hits[0].Time})
+	}
+}
+
+// worksSince reports whether the kubelet took up its work after a complaint
+// about the runtime: the two only started in the wrong order.
+func worksSince(n *logs.Node, at logs.At) bool {
+	w, ok := n.Last(signature.Kubelet, "K46", "K47")
+	return ok && w.Time.After(at.Time)
+}
+
+// pulls reports images of manifests that the kubelet says it cannot pull, when
+// nothing lists the images of the node.
+func pulls(p *analyze.Pass, v *cri.View, n *logs.Node) {
+	m, err := staticpod.Manifests.Try(p, p.Node())
+	if err != nil {
+		return
+	}
+	hits := n.Hits(signature.Kubelet|signature.Containerd|signature.Events, "X25")
+	for _, name := range staticpod.Components() {
+		pod := m.Component(name)
+		if pod == nil || pod.Main() < 0 || v != nil && v.Running(name) != nil {
+			continue
+		}
+		img := pod.Spec.Containers[pod.Main()].Image
+		for i := len(hits) - 1; i >= 0 && img != ""; i-- {
+			at := hits[i]
+			if !strings.Contains(at.Excerpt(), img) && !strings.Contains(at.Value("err"), img) {
+				continue
+			}
+			if end, _ := n.End(); !at.Time.IsZero() && end.Sub(at.Time) > time.Duration(p.Param("recent"))*time.Minute {
+				break
+			}
+			p.Report(analyze.Finding{Subject: "image of " + name, Severity: report.High, Confidence: report.Probable, ObservedAt: at.Time,
+				Message:  "the image of " + name + " cannot be pulled: " + img,
+				Evidence: []analyze.Evidence{analyze.See(pod.ImageRef(), "image: "+img), analyze.Context(at.Ref(), at.Excerpt())}})
+			break
+		}
 	}
 }
 

@@ -39,6 +39,14 @@ func renamed(p *analyze.Pass) error {
 			}
 		}
 	}
+	if n, err := logs.OnNode.Try(p, p.Node()); err == nil {
+		if at, ok := n.Last(signature.Kubelet, "K61"); ok && at.Value("name") != "" {
+			p.Report(analyze.Finding{Subject: "node name", Severity: report.High, ObservedAt: at.Time,
+				Message:  fmt.Sprintf("the kubelet calls itself %s and holds the credential of node %s: the API server refuses it", at.Value("name"), at.Value("credential")),
+				Evidence: []analyze.Evidence{at.See()}})
+			return nil
+		}
+	}
 	m, err := host.Machine.Try(p, p.Node())
 	if err != nil || m.Hostname == "" {
 		p.Unknown(bundle.KindHost, p.Node(), bundle.NotCollected, "the host's own name")

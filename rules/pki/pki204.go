@@ -1,6 +1,8 @@
 package pki
 
 import (
+	"coldplane/analyze/logs"
+	"coldplane/analyze/logs/signature"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +17,7 @@ import (
 
 var _ = Rules.Add(&analyze.Rule{
 	ID: "PKI204", Name: "service-account-keys-disagree", Scope: analyze.PerCluster,
-	Severities: []report.Severity{report.Critical},
+	Severities: []report.Severity{report.Critical, report.Medium},
 	Doc: analyze.Doc{
 		Title: "Service-account signing and verification keys disagree",
 		Why: "Tokens of pods are signed by an API server or by the controller-manager that leads, and every API server must accept them. With " +
@@ -27,6 +29,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Joined, staticpod.Manifests},
+	Wants: []analyze.Need{logs.OnNode},
 	Run:   saKeys,
 })
 
@@ -81,7 +84,30 @@ func saKeys(p *analyze.Pass) error {
 		}
 	}
 	saIssuers(p)
+	if len(told) == 0 {
+		refusedTokens(p)
+	}
 	return nil
+}
+
+// refusedTokens reports API servers that find tokens signed with a key they do
+// not know, when the key files given do not show why.
+func refusedTokens(p *analyze.Pass) {
+	for _, n := range p.Nodes() {
+		l, err := logs.OnNode.Try(p, n)
+		if err != nil {
+			continue
+		}
+		hits := l.Hits(signature.APIServer, "A51")
+		if len(hits) < 3 {
+			continue
+		}
+		p.Report(analyze.Finding{
+			Node: n, Subject: "tokens refused", Severity: report.Medium, Confidence: report.Probable, ObservedAt: hits[0].Time,
+			Message:  fmt.Sprintf("the API server refuses tokens whose signature it cannot verify, %d times: they were signed with another service-account key than --service-account-key-file holds", len(hits)),
+			Evidence: []analyze.Evidence{hits[len(hits)-1].See()},
+		})
+	}
 }
 
 func unreadableReason(s *creds.Source) bundle.Reason {

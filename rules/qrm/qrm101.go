@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"coldplane/analyze"
+	"coldplane/analyze/logs"
 	"coldplane/analyze/quorum"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -23,12 +24,18 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://etcd.io/docs/v3.6/faq/", "https://etcd.io/docs/v3.6/op-guide/failures/"},
 		Since: "v0.1",
 	},
-	Needs: []analyze.Need{quorum.Joined},
+	Wants: []analyze.Need{quorum.Joined, logs.OnNode},
 	Run:   quorumState,
 })
 
 func quorumState(p *analyze.Pass) error {
-	v, _ := quorum.Joined.In(p)
+	v, err := quorum.Joined.Try(p, nil)
+	if err != nil {
+		if !leaderless(p) {
+			p.UnknownErr(bundle.KindEtcdctl, nil, err)
+		}
+		return nil
+	}
 	asked := false
 	for _, c := range v.Clusters {
 		if len(c.Sources) == 0 {
@@ -40,6 +47,9 @@ func quorumState(p *analyze.Pass) error {
 		}
 		asked = true
 		quorumOf(p, v, c)
+	}
+	if !asked {
+		leaderless(p)
 	}
 	return nil
 }

@@ -25,13 +25,19 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://github.com/kubernetes/kubernetes/issues/81071", "https://github.com/etcd-io/etcd/issues/13196", "https://etcd.io/docs/v3.6/faq/"},
 		Since: "v0.1",
 	},
-	Needs: []analyze.Need{quorum.Joined},
-	Wants: []analyze.Need{logs.OnNode, quorum.Nodes},
+	Wants: []analyze.Need{quorum.Joined, logs.OnNode, quorum.Nodes},
 	Run:   staleMembers,
 })
 
 func staleMembers(p *analyze.Pass) error {
-	v, _ := quorum.Joined.In(p)
+	told := removed(p)
+	v, err := quorum.Joined.Try(p, nil)
+	if err != nil {
+		if !told {
+			p.UnknownErr(bundle.KindEtcdctl, nil, err)
+		}
+		return nil
+	}
 	for _, c := range v.Clusters {
 		if !live(c) || len(c.Sources) == 0 {
 			continue
@@ -49,6 +55,36 @@ func staleMembers(p *analyze.Pass) error {
 		}
 	}
 	return nil
+}
+
+// removed reports nodes whose etcd was told that it is no member any more and
+// ended; it cannot come back with the data it has. told is whether one was.
+func removed(p *analyze.Pass) (told bool) {
+	for _, n := range p.All() {
+		l, err := logs.OnNode.Try(p, n)
+		if err != nil {
+			continue
+		}
+		h, ok := l.Last(signature.Etcd, "E17")
+		if !ok {
+			continue
+		}
+		if s, ok := l.Last(signature.Etcd, "E89"); ok && s.Time.After(h.Time) {
+			continue // it serves again since
+		}
+		told = true
+		p.Report(analyze.Finding{
+			Node: n, Subject: "etcd of a removed member", Severity: report.High, Confidence: report.Probable, ObservedAt: h.Time,
+			Message:  "etcd here was removed from the cluster and ends at every start: the data directory belongs to a member that does not exist any more",
+			Evidence: []analyze.Evidence{h.See()},
+			Fix: []report.Step{
+				{Text: "See on a healthy member that this node is not listed, and that the others have quorum.", Command: "etcdctl member list -w table"},
+				{Text: "Stop etcd on this node (move etcd.yaml out of the manifest directory) and archive the whole data directory to another machine."},
+				{Text: "Join the node anew with an empty data directory: kubeadm reset here, then kubeadm join with --control-plane. The old data cannot be used again."},
+			},
+		})
+	}
+	return told
 }
 
 // twins reports, address by address, the records of members that another id

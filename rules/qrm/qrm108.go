@@ -69,8 +69,13 @@ func tlsRejected(p *analyze.Pass) error {
 			r.remotes[remote]++
 		}
 	}
-	for _, port := range []struct{ id, subject string }{{"E76", "etcd peer port"}, {"E77", "etcd client port"}} {
+	named := n.Hits(signature.Etcd, "E76", "E77")
+	for _, port := range []struct{ id, subject string }{{"E76", "etcd peer port"}, {"E77", "etcd client port"}, {"E44", "etcd"}} {
 		for _, at := range n.Hits(signature.Etcd, port.id) {
+			// Until 3.5 the line does not say which port; later ones are of E76 or E77 too.
+			if port.id == "E44" && slices.ContainsFunc(named, func(h logs.At) bool { return h.Stream == at.Stream && h.Line == at.Line }) {
+				continue
+			}
 			if c := signature.ConnError(at.Value("error")); c.TLS() || c.Noise() {
 				host, _, err := net.SplitHostPort(at.Value("remote-addr"))
 				if err != nil {
@@ -103,7 +108,7 @@ func (r *refusal) judge(p *analyze.Pass, n *logs.Node, known map[string]bool, me
 	switch {
 	case r.class.Noise() && !fast,
 		!r.class.Noise() && r.total < times,
-		!r.class.Noise() && !fromUs && !peerPort && len(r.remotes) > 0 && !fast: // a stranger
+		!r.class.Noise() && !fromUs && !peerPort && len(r.remotes) > 0 && len(known) > loopbacks && !fast: // a stranger
 		return
 	}
 	first, last := r.hits[0], r.hits[len(r.hits)-1]
@@ -157,6 +162,9 @@ func keys(m map[string]int) []string {
 
 // addresses returns the hosts that belong to the cluster as the node's
 // manifests name them, and the number of members of --initial-cluster.
+// loopbacks are the addresses known without any manifest.
+const loopbacks = 2
+
 func addresses(p *analyze.Pass) (known map[string]bool, members int) {
 	known = map[string]bool{"127.0.0.1": true, "::1": true}
 	m, err := staticpod.Manifests.Try(p, p.Node())

@@ -66,6 +66,11 @@ func corruptAlarm(p *analyze.Pass) error {
 			looked = looked || l.Has(signature.Etcd)
 			hits = append(hits, l.Hits(signature.Etcd, "E36", "E37", "E92")...)
 			hits = append(hits, l.Hits(0, "E38")...)
+			for _, h := range l.Hits(signature.Etcd, "E103") {
+				if h.Value("alarm") == "CORRUPT" {
+					hits = append(hits, h)
+				}
+			}
 		}
 	}
 	logs.SortHits(hits)

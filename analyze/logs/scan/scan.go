@@ -538,7 +538,7 @@ func (s *state) count(sig int, by signature.Emitter, l *logline.Line, raw, area 
 		if groups := s.m.Submatch(sig, area); groups != nil {
 			for g, name := range s.m.Groups(sig) {
 				if name != "" {
-					c.set(slices.Index(c.fields, name), groups[g])
+					c.set(slices.Index(c.fields, fieldName(name)), groups[g])
 				}
 			}
 		}

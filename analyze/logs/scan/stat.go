@@ -2,6 +2,7 @@ package scan
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"coldplane/analyze/logs/logline"
@@ -31,7 +32,8 @@ func fieldsOf(s *signature.Signature) []string {
 	return fields
 }
 
-// groupNames yields the names of a pattern's named groups in order.
+// groupNames yields the names of a pattern's named groups in order, as fields:
+// a name of a group cannot hold a hyphen, so an underscore stands for it.
 func groupNames(pattern string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for i := 0; i+4 < len(pattern); i++ {
@@ -42,12 +44,14 @@ func groupNames(pattern string) func(func(string) bool) {
 			for end < len(pattern) && pattern[end] != '>' {
 				end++
 			}
-			if !yield(pattern[i+4 : min(end, len(pattern))]) {
+			if !yield(fieldName(pattern[i+4 : min(end, len(pattern))])) {
 				return
 			}
 		}
 	}
 }
+
+func fieldName(group string) string { return strings.ReplaceAll(group, "_", "-") }
 
 // counter builds one Stat.
 type counter struct {
