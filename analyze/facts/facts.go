@@ -8,10 +8,10 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/analyze/etcddir"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/objects"
 	"coldplane/analyze/pki"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -120,7 +120,7 @@ func Inventory(e *analyze.Engine) map[string]any {
 		rows = append(rows, row)
 	}
 	out[report.FactInventory] = rows
-	if cfg, err := kubeadm.Cluster.Get(e.Ctx(nil)); err == nil {
+	if cfg, err := running.Config.Get(e.Ctx(nil)); err == nil {
 		topo := report.Topology{
 			KubernetesVersion: cfg.KubernetesVersion, ControlPlaneEndpoint: cfg.ControlPlaneEndpoint,
 			Etcd: "stacked", Source: cfg.Ref("").Path,

@@ -38,6 +38,7 @@ type KubeletConfiguration struct {
 	ContainerRuntimeEndpoint  string            `json:"containerRuntimeEndpoint"`
 	FailSwapOn                *bool             `json:"failSwapOn"`
 	FailCgroupV1              *bool             `json:"failCgroupV1"`
+	EventRecordQPS            *int32            `json:"eventRecordQPS"`
 	FeatureGates              map[string]bool   `json:"featureGates"`
 	RotateCertificates        *bool             `json:"rotateCertificates"`
 	ServerTLSBootstrap        bool              `json:"serverTLSBootstrap"`

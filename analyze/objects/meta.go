@@ -2,6 +2,7 @@ package objects
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -21,6 +22,7 @@ type Head struct {
 	SecretType           string // of a Secret
 	Managed              int    // bytes of managedFields
 	LastApplied          int    // bytes of kubectl's last-applied-configuration
+	AppliedVersion       string // apiVersion in it
 	Annotations          int    // bytes of all annotation values
 	Managers             []Manager
 }
@@ -140,7 +142,7 @@ func protoHead(b []byte) (Head, error) {
 			k, val := mapEntry(v)
 			h.Annotations += len(val)
 			if string(k) == lastApplied {
-				h.LastApplied = len(val)
+				h.LastApplied, h.AppliedVersion = len(val), appliedVersion(string(val))
 			}
 		case 14:
 			h.Finalizers = append(h.Finalizers, string(v))
@@ -168,6 +170,17 @@ func protoHead(b []byte) (Head, error) {
 	return h, nil
 }
 
+// appliedVersion is the apiVersion of an object as kubectl wrote it down:
+// fields are sorted, so it comes first.
+func appliedVersion(text string) string {
+	rest, ok := strings.CutPrefix(text, `{"apiVersion":"`)
+	v, _, end := strings.Cut(rest, `"`)
+	if !ok || !end || len(v) > 256 {
+		return ""
+	}
+	return v
+}
+
 func mapEntry(b []byte) (k, v []byte) {
 	eachField(b, func(num protowire.Number, x []byte, _ uint64) {
 		switch num {
@@ -193,7 +206,8 @@ func jsonHead(v []byte) (Head, error) {
 	}
 	m := o.Metadata
 	h := Head{Name: m.Name, Namespace: m.Namespace, UID: m.UID, Created: m.CreationTimestamp, Deleted: m.DeletionTimestamp,
-		Finalizers: m.Finalizers, Labels: m.Labels, SecretType: o.Type, LastApplied: len(m.Annotations[lastApplied])}
+		Finalizers: m.Finalizers, Labels: m.Labels, SecretType: o.Type, LastApplied: len(m.Annotations[lastApplied]),
+		AppliedVersion: appliedVersion(m.Annotations[lastApplied])}
 	for _, a := range m.Annotations {
 		h.Annotations += len(a)
 	}
@@ -224,4 +238,13 @@ func (s *Set) Heads(typ, namespace string) List[Head] {
 // Secrets are the heads of all Secrets: names, types, times; never their data.
 func (s *Set) Secrets() List[Head] {
 	return once(s, "secrets", func() List[Head] { return s.Heads("secrets", "") })
+}
+
+// Deleting are the heads of the objects of a type that are being deleted.
+func (s *Set) Deleting(typ string) List[Head] {
+	return Each(s, typ, "", func(v []byte) (*Head, error) {
+		h, err := ReadHead(v)
+		h.SecretType = ""
+		return &h, err
+	}, func(h *Head) bool { return h.Deleted != nil })
 }

@@ -2,6 +2,7 @@ package releases
 
 import (
 	"embed"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -305,6 +306,19 @@ var loadLives = sync.OnceValue(func() map[string]Lifecycle {
 func APILife(apiVersion, kind string) (Lifecycle, bool) {
 	l, ok := loadLives()[apiVersion+" "+kind]
 	return l, ok
+}
+
+// Retired are the API versions of a kind that are served after 1.from and no
+// longer by 1.to; from is 0 when it is not known.
+func Retired(kind string, from, to int) []Lifecycle {
+	var out []Lifecycle
+	for _, l := range loadLives() {
+		if l.Kind == kind && l.Removed > from && l.Removed <= to {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b Lifecycle) int { return strings.Compare(a.APIVersion, b.APIVersion) })
+	return out
 }
 
 // A Kubeadm is what kubeadm of one minor installs and reads.

@@ -49,22 +49,22 @@ func deadWebhook(p *analyze.Pass) error {
 		}
 		b := h.behind(set)
 		said := denied[h.name]
-		if !b.dead && (len(said) == 0 || b.known) {
+		if !b.Dead && (len(said) == 0 || b.Known) {
 			continue
 		}
-		why := b.why
-		if !b.dead {
+		why := b.Why
+		if !b.Dead {
 			why = "calls to it fail"
 		}
 		sev, reach := h.reach(set)
 		conf := report.Certain
-		if h.conditions > 0 {
+		if len(h.conditions) > 0 {
 			conf = report.Probable
 			reach += ", limited by matchConditions"
 		}
 		ev := []analyze.Evidence{analyze.See(h.ref, fmt.Sprintf("webhook %s, failurePolicy %s, rules %s", h.name, h.policy(), h.ruleText()))}
-		if !b.ref.IsZero() {
-			ev = append(ev, analyze.Context(b.ref, "service "+b.service))
+		if !b.Ref.IsZero() {
+			ev = append(ev, analyze.Context(b.Ref, "service "+b.Service))
 		}
 		if len(said) > 0 {
 			at := said[len(said)-1]

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"coldplane/analyze"
-	"coldplane/analyze/releases"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -15,12 +14,11 @@ import (
 
 var _ = Rules.Add(&analyze.Rule{
 	ID: "ADM401", Name: "unsafe-admission-or-authorization-flags", Scope: analyze.PerNode,
-	Severities: []report.Severity{report.Critical, report.High, report.Low},
+	Severities: []report.Severity{report.High, report.Low},
 	Doc: analyze.Doc{
-		Title: "Admission or authorization of the API server is switched to an unsafe or impossible value",
-		Why: "An admission plugin that the version does not know ends the API server at its start. With AlwaysAllow everybody who is authenticated may do " +
-			"everything; without Node or RBAC kubelets and controllers are refused, or not held back. Without NamespaceLifecycle objects are made in namespaces " +
-			"that are being deleted.",
+		Title: "Admission or authorization of the API server is switched to an unsafe value",
+		Why: "With AlwaysAllow everybody who is authenticated may do everything; without Node or RBAC kubelets and controllers are refused, or not held back. " +
+			"Without NamespaceLifecycle objects are made in namespaces that are being deleted. A plugin the version does not know is STA203.",
 		Fix: "Set --authorization-mode=Node,RBAC (or a configuration file that does the same), keep the default admission plugins on, and enable NodeRestriction.",
 		Links: []string{
 			"https://kubernetes.io/docs/reference/access-authn-authz/authorization/",
@@ -61,7 +59,7 @@ func admission(p *analyze.Pass) error {
 		return f, all, !f.Ref.IsZero()
 	}
 	authorization(p, say, get)
-	plugins(p, pod, say, get)
+	plugins(p, say, get)
 	return nil
 }
 
@@ -94,7 +92,7 @@ func authorization(p *analyze.Pass, say sayFunc, get getFunc) {
 	}
 }
 
-func plugins(p *analyze.Pass, pod *staticpod.Pod, say sayFunc, get getFunc) {
+func plugins(p *analyze.Pass, say sayFunc, get getFunc) {
 	on, enabled, given := get("enable-admission-plugins")
 	if f, list, ok := get("admission-control"); ok {
 		on, enabled, given = f, list, true // the flag of versions before 1.10
@@ -103,21 +101,6 @@ func plugins(p *analyze.Pass, pod *staticpod.Pod, say sayFunc, get getFunc) {
 	if on.Dynamic || off.Dynamic {
 		p.Unknown(bundle.KindManifests, p.Node(), bundle.Undecided, "the lists of admission plugins hold a variable")
 		return
-	}
-	v, known := releases.Parse(pod.ImageTag())
-	for _, f := range []struct {
-		flag  staticpod.Flag
-		names []string
-	}{{on, enabled}, {off, disabled}} {
-		for _, name := range f.names {
-			if !known {
-				break
-			}
-			if presence, last := releases.AdmissionPlugin(name, v.Minor); presence == releases.Removed {
-				say("admission plugin "+name, report.Critical, f.flag,
-					fmt.Sprintf("the admission plugin %s was last in 1.%d; kube-apiserver %s does not start with it", name, last, v), "Remove "+name+" from the list.")
-			}
-		}
 	}
 	for _, name := range []string{"NamespaceLifecycle", "ServiceAccount"} {
 		if slices.Contains(disabled, name) && !slices.Contains(enabled, name) {
@@ -132,8 +115,5 @@ func plugins(p *analyze.Pass, pod *staticpod.Pod, say sayFunc, get getFunc) {
 			on.Name = "enable-admission-plugins"
 		}
 		say("admission plugin NodeRestriction", report.Low, on, "the admission plugin NodeRestriction is not enabled: a kubelet may change other nodes' objects", "Add NodeRestriction to --enable-admission-plugins.")
-	}
-	if !known && len(enabled) > 0 {
-		p.Unknown(bundle.KindManifests, p.Node(), bundle.Undecided, "the image tag names no version, so the admission plugins cannot be checked")
 	}
 }

@@ -28,6 +28,7 @@ type encRule struct {
 type provider struct {
 	Kind string // aescbc, aesgcm, secretbox, kms, identity
 	Keys []string
+	V1   bool // a kms provider of API v1
 }
 
 // encryption is the encryption configuration of a node's API server.
@@ -73,7 +74,8 @@ func readEncryption(f *bundle.File) (*config, error) {
 		return nil, yamlfile.Fault(f, errors.New("an empty file"))
 	}
 	type named struct {
-		Name string `json:"name"`
+		Name       string `json:"name"`
+		APIVersion string `json:"apiVersion"` // of a kms provider; v1 when empty
 	}
 	type keyed struct {
 		Keys []named `json:"keys"`
@@ -111,7 +113,7 @@ func readEncryption(f *bundle.File) (*config, error) {
 			add("aescbc", p.AESCBC)
 			add("secretbox", p.Secretbox)
 			if p.KMS != nil {
-				rule.Providers = append(rule.Providers, provider{"kms", []string{p.KMS.Name}})
+				rule.Providers = append(rule.Providers, provider{"kms", []string{p.KMS.Name}, p.KMS.APIVersion == "" || p.KMS.APIVersion == "v1"})
 			}
 			if p.Identity != nil {
 				rule.Providers = append(rule.Providers, provider{Kind: "identity"})

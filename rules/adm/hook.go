@@ -6,9 +6,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -26,9 +26,10 @@ type hook struct {
 	rules        []admissionv1.RuleWithOperations
 	namespaces   *metav1.LabelSelector
 	objects      *metav1.LabelSelector
-	conditions   int
+	conditions   []string // CEL of matchConditions
 	client       admissionv1.WebhookClientConfig
 	versions     []string
+	created      time.Time
 }
 
 func (h *hook) label() string { return h.config + "/" + h.name }
@@ -36,108 +37,61 @@ func (h *hook) label() string { return h.config + "/" + h.name }
 // hooks are all webhooks of the store, by configuration.
 func hooks(s *objects.Set) []*hook {
 	var out []*hook
-	add := func(config, kind string, ref bundle.Ref, name string, fp *admissionv1.FailurePolicyType, to *int32, rules []admissionv1.RuleWithOperations, ns, obj *metav1.LabelSelector, conds int, c admissionv1.WebhookClientConfig, vs []string) {
-		h := &hook{config: config, name: name, kind: kind, ref: ref, fail: fp == nil || *fp == admissionv1.Fail, timeout: 10, rules: rules, namespaces: ns, objects: obj, conditions: conds, client: c, versions: vs}
+	add := func(config, kind string, created time.Time, ref bundle.Ref, name string, fp *admissionv1.FailurePolicyType, to *int32, rules []admissionv1.RuleWithOperations, ns, obj *metav1.LabelSelector, conds []admissionv1.MatchCondition, c admissionv1.WebhookClientConfig, vs []string) {
+		h := &hook{config: config, name: name, kind: kind, ref: ref, fail: fp == nil || *fp == admissionv1.Fail, timeout: 10, rules: rules, namespaces: ns, objects: obj, client: c, versions: vs, created: created}
 		if to != nil {
 			h.timeout = *to
+		}
+		for _, c := range conds {
+			h.conditions = append(h.conditions, c.Expression)
 		}
 		out = append(out, h)
 	}
 	for _, o := range s.ValidatingWebhooks().Items {
 		for _, w := range o.Value.Webhooks {
-			add(o.Value.Name, "validatingwebhookconfiguration", o.Ref, w.Name, w.FailurePolicy, w.TimeoutSeconds, w.Rules, w.NamespaceSelector, w.ObjectSelector, len(w.MatchConditions), w.ClientConfig, w.AdmissionReviewVersions)
+			add(o.Value.Name, "validatingwebhookconfiguration", o.Value.CreationTimestamp.Time, o.Ref, w.Name, w.FailurePolicy, w.TimeoutSeconds, w.Rules, w.NamespaceSelector, w.ObjectSelector, w.MatchConditions, w.ClientConfig, w.AdmissionReviewVersions)
 		}
 	}
 	for _, o := range s.MutatingWebhooks().Items {
 		for _, w := range o.Value.Webhooks {
-			add(o.Value.Name, "mutatingwebhookconfiguration", o.Ref, w.Name, w.FailurePolicy, w.TimeoutSeconds, w.Rules, w.NamespaceSelector, w.ObjectSelector, len(w.MatchConditions), w.ClientConfig, w.AdmissionReviewVersions)
+			add(o.Value.Name, "mutatingwebhookconfiguration", o.Value.CreationTimestamp.Time, o.Ref, w.Name, w.FailurePolicy, w.TimeoutSeconds, w.Rules, w.NamespaceSelector, w.ObjectSelector, w.MatchConditions, w.ClientConfig, w.AdmissionReviewVersions)
 		}
 	}
 	slices.SortFunc(out, func(a, b *hook) int { return strings.Compare(a.label(), b.label()) })
 	return out
 }
 
-// A backend is what stands behind a webhook.
-type backend struct {
-	service string // "namespace/name"; "" for a URL
-	dead    bool
-	why     string
-	known   bool // whether liveness can be told from the store
-	ref     bundle.Ref
-}
-
 // behind judges the backend by the last stored state.
-func (h *hook) behind(s *objects.Set) backend {
+func (h *hook) behind(s *objects.Set) objects.Backend {
 	c := h.client
 	if c.Service == nil {
 		if c.URL == nil {
-			return backend{}
+			return objects.Backend{}
 		}
 		u, err := url.Parse(*c.URL)
 		if err != nil {
-			return backend{dead: true, known: true, why: "its URL cannot be read"}
+			return objects.Backend{Dead: true, Known: true, Why: "its URL cannot be read"}
 		}
 		if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.IsUnspecified() {
-			return backend{dead: true, known: true, why: "its URL names no host"}
+			return objects.Backend{Dead: true, Known: true, Why: "its URL names no host"}
 		}
-		return backend{}
+		return objects.Backend{}
 	}
-	return service(s, c.Service.Namespace, c.Service.Name)
+	return s.Backend(c.Service.Namespace, c.Service.Name)
 }
 
-// service judges a Service by its endpoints.
-func service(s *objects.Set, namespace, name string) backend {
-	b := backend{service: namespace + "/" + name, known: true}
-	var svc *objects.Object[corev1.Service]
-	l := s.Services()
-	for i := range l.Items {
-		if l.Items[i].Value.Namespace == namespace && l.Items[i].Value.Name == name {
-			svc = &l.Items[i]
-		}
-	}
-	if svc == nil {
-		if !l.Complete() {
-			return backend{service: b.service}
-		}
-		b.dead, b.why = true, "its service "+b.service+" does not exist"
-		return b
-	}
-	b.ref = svc.Ref
-	if svc.Value.Spec.Type == corev1.ServiceTypeExternalName {
-		return backend{service: b.service, ref: svc.Ref}
-	}
-	slices, ready, any := s.EndpointSlices(namespace), 0, false
-	for _, o := range slices.Items {
-		if o.Value.Labels["kubernetes.io/service-name"] != name {
-			continue
-		}
-		any = true
-		for _, e := range o.Value.Endpoints {
-			if e.Conditions.Ready == nil || *e.Conditions.Ready {
-				ready += len(e.Addresses)
-			}
-		}
-	}
-	if !any {
-		if ep, err := objects.One[corev1.Endpoints](s, s.Store.Prefix+"/services/endpoints/"+namespace+"/"+name); err == nil { //nolint:staticcheck // clusters of before 1.21 have nothing else
-			for _, x := range ep.Value.Subsets {
-				ready += len(x.Addresses)
-			}
-		} else if !slices.Complete() {
-			return backend{service: b.service, ref: svc.Ref}
-		}
-	}
-	if ready == 0 {
-		b.dead, b.why = true, "its service "+b.service+" has no ready endpoint"
-	}
-	return b
-}
-
-// matches reports whether a rule of the hook covers a resource of a group.
+// matches reports whether a rule of the hook covers the creation or the change
+// of a resource of a group.
 func (h *hook) matches(group, resource string) bool {
+	return h.covers(group, resource, admissionv1.Create, admissionv1.Update)
+}
+
+// covers reports whether a rule of the hook covers one of the operations on a
+// resource of a group.
+func (h *hook) covers(group, resource string, ops ...admissionv1.OperationType) bool {
 	for _, r := range h.rules {
 		if !slices.ContainsFunc(r.Operations, func(o admissionv1.OperationType) bool {
-			return o == admissionv1.OperationAll || o == admissionv1.Create || o == admissionv1.Update
+			return o == admissionv1.OperationAll || slices.Contains(ops, o)
 		}) {
 			continue
 		}

@@ -8,10 +8,10 @@ import (
 	"coldplane/analyze/cri"
 	"coldplane/analyze/etcddb"
 	"coldplane/analyze/host"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/kubelet"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/logs/signature"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -28,7 +28,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-upgrade/"},
 		Since: "v0.1",
 	},
-	Wants: []analyze.Need{staticpod.Manifests, kubelet.File, kubeadm.Cluster, cri.OnNode, logs.OnNode, etcddb.OnNode, host.Machine},
+	Wants: []analyze.Need{staticpod.Manifests, kubelet.File, running.Config, cri.OnNode, logs.OnNode, etcddb.OnNode, host.Machine},
 	Run:   evidenceMissing,
 })
 
@@ -50,7 +50,7 @@ func evidenceMissing(p *analyze.Pass) error {
 	}
 	m, err := staticpod.Manifests.Try(p, n)
 	check(bundle.KindManifests, err, true)
-	_, err = kubeadm.Cluster.Try(p, nil)
+	_, err = running.Config.Try(p, nil)
 	check(bundle.KindKubeadmConfig, err, true)
 	_, err = kubelet.File.Try(p, n)
 	check(bundle.KindKubelet, err, false)

@@ -73,6 +73,7 @@ func Judge(r *report.Report, traits map[string]Traits) {
 var background = map[string]bool{
 	"STA206": true, "STA210": true, "BUN101": true, "BUN103": true, "BUN104": true, "QRM113": true,
 	"QRM104": true, "QRM114": true, "QRM115": true, "RST106": true, "HAV403": true, "STA104": true, "PKI207": true, "NOD109": true,
+	"ADM102": true, "ADM103": true, "ADM302": true, "ADM402": true, "UPG202": true, "UPG203": true, "UPG204": true,
 }
 
 // mark writes Explains and ExplainedBy.

@@ -5,8 +5,8 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/analyze/etcddir"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/provenance"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -26,14 +26,14 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://github.com/kubernetes/kubeadm/issues/3044"},
 		Since: "v0.1",
 	},
-	Needs: []analyze.Need{staticpod.Manifests, kubeadm.Cluster},
+	Needs: []analyze.Need{staticpod.Manifests, running.Config},
 	Wants: []analyze.Need{etcddir.OnNode, provenance.OfNode},
 	Run:   dataDirMismatch,
 })
 
 func dataDirMismatch(p *analyze.Pass) error {
 	m, _ := staticpod.Manifests.In(p)
-	cfg, _ := kubeadm.Cluster.In(p)
+	cfg, _ := running.Config.In(p)
 	if cfg.External() {
 		return p.NotApplicable("kubeadm-config names an external etcd")
 	}

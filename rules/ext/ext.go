@@ -6,6 +6,7 @@ import (
 	"coldplane/analyze/endpoint"
 	"coldplane/analyze/etcdlisten"
 	"coldplane/analyze/kubeadm"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 )
@@ -37,12 +38,12 @@ type topology struct {
 }
 
 // needs are the facts that know reads.
-var needs = []analyze.Need{staticpod.Manifests, kubeadm.Cluster, etcdlisten.Members}
+var needs = []analyze.Need{staticpod.Manifests, running.Config, etcdlisten.Members}
 
 // know gathers the API servers and what kubeadm remembers.
 func know(p *analyze.Pass) *topology {
 	t := &topology{}
-	if cfg, err := kubeadm.Cluster.Try(p, nil); err == nil {
+	if cfg, err := running.Config.Try(p, nil); err == nil {
 		t.cfg = cfg
 		if cfg.External() {
 			for _, e := range cfg.Etcd.External.Endpoints {

@@ -5,7 +5,7 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/analyze/endpoint"
-	"coldplane/analyze/kubeadm"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -25,13 +25,13 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/ha-topology/"},
 		Since: "v0.1",
 	},
-	Needs: []analyze.Need{staticpod.Manifests, kubeadm.Cluster},
+	Needs: []analyze.Need{staticpod.Manifests, running.Config},
 	Run:   mixed,
 })
 
 func mixed(p *analyze.Pass) error {
 	d, _ := staticpod.Manifests.In(p)
-	cfg, _ := kubeadm.Cluster.In(p)
+	cfg, _ := running.Config.In(p)
 	if !cfg.External() {
 		return p.NotApplicable("kubeadm-config names no external etcd")
 	}

@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/kubeconfig"
 	"coldplane/analyze/quorum"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -28,7 +29,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/high-availability/"},
 		Since: "v0.1",
 	},
-	Needs: []analyze.Need{kubeadm.Cluster},
+	Needs: []analyze.Need{running.Config},
 	Wants: []analyze.Need{staticpod.Manifests, quorum.Joined, quorum.Nodes, kubeconfig.Files},
 	Run:   stableEndpoint,
 })
@@ -59,7 +60,7 @@ func (x *planes) add(name string, see analyze.Evidence, addresses ...string) {
 }
 
 func stableEndpoint(p *analyze.Pass) error {
-	cfg, _ := kubeadm.Cluster.In(p)
+	cfg, _ := running.Config.In(p)
 	x := knownPlanes(p, cfg)
 	host, _ := endpoint.SplitHostPort(cfg.ControlPlaneEndpoint)
 	ref := cfg.Ref("/controlPlaneEndpoint")

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"coldplane/analyze"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/quorum"
+	"coldplane/analyze/running"
 	"coldplane/bundle"
 	"coldplane/report"
 )
@@ -24,13 +24,13 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{quorum.Joined, quorum.Nodes},
-	Wants: []analyze.Need{kubeadm.Cluster},
+	Wants: []analyze.Need{running.Config},
 	Run:   membersAndNodes,
 })
 
 func membersAndNodes(p *analyze.Pass) error {
 	for _, n := range p.All() {
-		if cfg, err := kubeadm.Cluster.Try(p, n); err == nil && cfg.External() {
+		if cfg, err := running.Config.Try(p, n); err == nil && cfg.External() {
 			return p.NotApplicable("kubeadm-config names an external etcd")
 		}
 	}

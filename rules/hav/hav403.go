@@ -3,8 +3,8 @@ package hav
 import (
 	"coldplane/analyze"
 	"coldplane/analyze/etcddb"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/objects"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -22,7 +22,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{objects.Cluster, kubeadm.Cluster, etcddb.OnNode},
+	Wants: []analyze.Need{objects.Cluster, running.Config, etcddb.OnNode},
 	Run:   single,
 })
 
@@ -70,7 +70,7 @@ func single(p *analyze.Pass) error {
 		return nil
 	}
 	sev, msg := report.Info, "one control-plane node: if it dies, scheduling and self-healing stop, running pods go on"
-	if cfg, err := kubeadm.Cluster.Try(p, nil); err == nil && cfg.ControlPlaneEndpoint == "" {
+	if cfg, err := running.Config.Try(p, nil); err == nil && cfg.ControlPlaneEndpoint == "" {
 		sev = report.Low
 		msg += "; a second one cannot be added without a control-plane endpoint (HAV101)"
 		saved := false

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"coldplane/analyze"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/logs"
 	creds "coldplane/analyze/pki"
+	"coldplane/analyze/running"
 	"coldplane/bundle/decode/spki"
 	"coldplane/report"
 )
@@ -27,13 +27,13 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{docCerts}, Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Joined},
-	Wants: []analyze.Need{kubeadm.Cluster, logs.OnNode},
+	Wants: []analyze.Need{running.Config, logs.OnNode},
 	Run:   expired,
 })
 
 func expired(p *analyze.Pass) error {
 	cl, _ := creds.Joined.In(p)
-	cfg, err := kubeadm.Cluster.Try(p, nil)
+	cfg, err := running.Config.Try(p, nil)
 	external := err == nil && cfg.External()
 	for _, n := range cl.Nodes {
 		now, ok := asOf(p, n.Node)

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"coldplane/analyze"
-	"coldplane/analyze/kubeadm"
 	creds "coldplane/analyze/pki"
+	"coldplane/analyze/running"
 	"coldplane/report"
 )
 
@@ -29,7 +29,7 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "together", Default: 48, Unit: "hours", Source: "nodes that end within this time fail as one"},
 	},
 	Needs: []analyze.Need{creds.Joined},
-	Wants: []analyze.Need{kubeadm.Cluster},
+	Wants: []analyze.Need{running.Config},
 	Run:   expiresSoon,
 })
 

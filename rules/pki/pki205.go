@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/kubeconfig"
 	creds "coldplane/analyze/pki"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -28,7 +29,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{docCerts}, Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Joined, staticpod.Manifests},
-	Wants: []analyze.Need{kubeadm.Cluster, kubeconfig.Files},
+	Wants: []analyze.Need{running.Config, kubeconfig.Files},
 	Run:   namesMissing,
 })
 
@@ -43,7 +44,7 @@ type dialled struct {
 
 func namesMissing(p *analyze.Pass) error {
 	cl, _ := creds.Joined.In(p)
-	cfg, err := kubeadm.Cluster.Try(p, nil)
+	cfg, err := running.Config.Try(p, nil)
 	if err != nil {
 		cfg = nil
 	}

@@ -5,9 +5,9 @@ import (
 	"net"
 
 	"coldplane/analyze"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/kubeconfig"
 	creds "coldplane/analyze/pki"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -26,13 +26,13 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{docCerts}, Since: "v0.1",
 	},
 	Needs: []analyze.Need{creds.Joined, kubeconfig.Files},
-	Wants: []analyze.Need{staticpod.Manifests, kubeadm.Cluster},
+	Wants: []analyze.Need{staticpod.Manifests, running.Config},
 	Run:   wrongEndpoint,
 })
 
 func wrongEndpoint(p *analyze.Pass) error {
 	cl, _ := creds.Joined.In(p)
-	cfg, err := kubeadm.Cluster.Try(p, nil)
+	cfg, err := running.Config.Try(p, nil)
 	endpoint := ""
 	if err == nil {
 		endpoint = hostOf(cfg.ControlPlaneEndpoint)

@@ -8,8 +8,8 @@ import (
 	"coldplane/analyze"
 	"coldplane/analyze/cri"
 	"coldplane/analyze/endpoint"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/kubelet"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -30,7 +30,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{kubeadm.Cluster, kubelet.File, kubelet.CommandLine, kubelet.StaticPods, cri.OnNode},
+	Wants: []analyze.Need{running.Config, kubelet.File, kubelet.CommandLine, kubelet.StaticPods, cri.OnNode},
 	Run:   requiredManifest,
 })
 
@@ -84,7 +84,7 @@ func controlPlaneNode(n *bundle.Node, d *staticpod.Dir) bool {
 // needsEtcd decides whether etcd runs on control-plane nodes of this cluster:
 // as kubeadm remembers it, else by where the API server looks for it.
 func needsEtcd(p *analyze.Pass, d *staticpod.Dir) (need, known bool) {
-	if cfg, err := kubeadm.Cluster.Try(p, nil); err == nil {
+	if cfg, err := running.Config.Try(p, nil); err == nil {
 		return !cfg.External(), true
 	}
 	api := d.Component(staticpod.APIServer)

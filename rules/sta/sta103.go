@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"coldplane/analyze"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/kubelet"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -32,7 +32,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{kubeadm.Cluster, kubelet.File},
+	Wants: []analyze.Need{running.Config, kubelet.File},
 	Run:   apiReference,
 })
 
@@ -103,7 +103,7 @@ func clusterVersion(p *analyze.Pass, d *staticpod.Dir) (*version.Version, bundle
 			return v, pod.ImageRef()
 		}
 	}
-	if cfg, err := kubeadm.Cluster.Try(p, nil); err == nil {
+	if cfg, err := running.Config.Try(p, nil); err == nil {
 		if v, err := version.ParseGeneric(cfg.KubernetesVersion); err == nil {
 			return v, cfg.Ref("/kubernetesVersion")
 		}

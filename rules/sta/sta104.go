@@ -11,9 +11,9 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/analyze/etcddir"
-	"coldplane/analyze/kubeadm"
 	"coldplane/analyze/pki"
 	"coldplane/analyze/provenance"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -36,7 +36,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{provenance.OfNode},
-	Wants: []analyze.Need{staticpod.Manifests, pki.KeyIndex, etcddir.OnNode, kubeadm.Cluster},
+	Wants: []analyze.Need{staticpod.Manifests, pki.KeyIndex, etcddir.OnNode, running.Config},
 	Run:   openFiles,
 })
 
@@ -62,7 +62,7 @@ func (g guarded) text() string {
 func openFiles(p *analyze.Pass) error {
 	real, _ := provenance.OfNode.In(p)
 	rootless := false
-	if cfg, err := kubeadm.Cluster.Try(p, nil); err == nil {
+	if cfg, err := running.Config.Try(p, nil); err == nil {
 		rootless = cfg.FeatureGates["RootlessControlPlane"]
 	}
 	files := guardedFiles(p)

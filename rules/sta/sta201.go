@@ -7,7 +7,7 @@ import (
 	"coldplane/analyze"
 	"coldplane/analyze/endpoint"
 	"coldplane/analyze/etcdlisten"
-	"coldplane/analyze/kubeadm"
+	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -28,7 +28,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{kubeadm.Cluster, etcdlisten.Members},
+	Wants: []analyze.Need{running.Config, etcdlisten.Members},
 	Run:   wrongEtcd,
 })
 
@@ -42,7 +42,7 @@ func wrongEtcd(p *analyze.Pass) error {
 		}
 		return p.NotApplicable("no API server on this node")
 	}
-	if cfg, err := kubeadm.Cluster.Try(p, nil); err == nil && cfg.External() {
+	if cfg, err := running.Config.Try(p, nil); err == nil && cfg.External() {
 		return p.NotApplicable("etcd is external (EXT101)")
 	}
 	f, ok := pod.Flag("etcd-servers")

@@ -22,7 +22,7 @@ import (
 //	state [commit=N] [vote=ID]       default: everything written so far is committed
 //	mark INDEX TERM                  a snapshot record
 //	cut                              the next segment
-//	snap TERM INDEX [version=3.5.0] [members=ID,ID] [removed=ID,ID]
+//	snap TERM INDEX [version=3.5.0] [members=ID,ID] [removed=ID,ID] [v2keys=NAME,NAME]
 //	flip N | zero N LEN | truncate N   damage, by offset in the last segment
 func Build(spec string) ([]File, error) {
 	b := &script{members: map[uint64]walframe.MemberInfo{}, term: 1}
@@ -161,7 +161,7 @@ func (b *script) line(f []string) error {
 		b.w.Cut()
 		return nil
 	case "snap":
-		return b.snap(number(arg(1), 0), number(arg(2), 0), opt("version"), opt("members"), opt("removed"))
+		return b.snap(number(arg(1), 0), number(arg(2), 0), opt("version"), opt("members"), opt("removed"), opt("v2keys"))
 	case "flip", "zero", "truncate":
 		return b.harm(f[0], int(number(arg(1), 0)), int(number(arg(2), 1)))
 	}
@@ -194,7 +194,7 @@ func (b *script) conf(what, id string) error {
 	return nil
 }
 
-func (b *script) snap(term, index uint64, version, members, removed string) error {
+func (b *script) snap(term, index uint64, version, members, removed, v2keys string) error {
 	var list []walframe.MemberInfo
 	gone, err := hexes(split(removed)...)
 	if err != nil {
@@ -211,7 +211,7 @@ func (b *script) snap(term, index uint64, version, members, removed string) erro
 		}
 		list = append(list, m)
 	}
-	b.snaps = append(b.snaps, Snap(term, index, list, gone, version))
+	b.snaps = append(b.snaps, Snap(term, index, list, gone, version, split(v2keys)...))
 	return nil
 }
 

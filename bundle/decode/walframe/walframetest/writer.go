@@ -194,8 +194,9 @@ func confState(voters, learners []uint64) []byte {
 	return append(b, Uints(5, 0)...)
 }
 
-// Snap makes a raft snapshot file with the given members.
-func Snap(term, index uint64, members []walframe.MemberInfo, removed []uint64, version string) File {
+// Snap makes a raft snapshot file with the given members, and with keys as
+// somebody writes them over the v2 API.
+func Snap(term, index uint64, members []walframe.MemberInfo, removed []uint64, version string, v2keys ...string) File {
 	var voters, learners []uint64
 	kids := map[string]any{}
 	for _, m := range members {
@@ -215,11 +216,15 @@ func Snap(term, index uint64, members []walframe.MemberInfo, removed []uint64, v
 	for _, id := range removed {
 		gone[fmt.Sprintf("%x", id)] = map[string]any{"Path": fmt.Sprintf("/0/removed_members/%x", id), "Value": "", "Children": nil}
 	}
+	keys := map[string]any{}
+	for _, k := range v2keys {
+		keys[k] = map[string]any{"Path": "/1/" + k, "Value": "x", "Children": nil}
+	}
 	root := dir("/", map[string]any{
 		"0": dir("/0", map[string]any{
 			"members": dir("/0/members", kids), "removed_members": dir("/0/removed_members", gone),
 			"version": map[string]any{"Path": "/0/version", "Value": version, "Children": nil}}),
-		"1": dir("/1", map[string]any{}),
+		"1": dir("/1", keys),
 	})
 	store, err := json.Marshal(map[string]any{"Root": root, "CurrentIndex": index, "CurrentVersion": 2})
 	if err != nil {
