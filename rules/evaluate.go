@@ -139,7 +139,20 @@ type Waiver struct {
 	Expires time.Time `json:"expires"` // zero: never
 }
 
-// waive takes waived findings out. An expired waiver does not count.
+// expired says in words that a finding was waived and is not any more; "" when
+// it never was.
+func expired(f report.Finding, ws []Waiver, asOf time.Time) string {
+	for _, w := range ws {
+		if w.Rule == f.Rule && (w.Node == "" || w.Node == f.Node) && (w.Subject == "" || w.Subject == f.Subject) &&
+			!w.Expires.IsZero() && !asOf.IsZero() && !asOf.Before(w.Expires) {
+			return fmt.Sprintf(" (its waiver expired on %s: %s)", w.Expires.UTC().Format(time.DateOnly), w.Reason)
+		}
+	}
+	return ""
+}
+
+// waive takes waived findings out. An expired waiver does not count; the
+// finding says so.
 func waive(fs []report.Finding, rs []report.Result, ws []Waiver, asOf time.Time) (open, waived []report.Finding, results []report.Result) {
 	open = []report.Finding{}
 	left := map[string]bool{}
@@ -151,6 +164,7 @@ func waive(fs []report.Finding, rs []report.Result, ws []Waiver, asOf time.Time)
 		})
 		key := f.Rule + "\x00" + f.Node
 		if i < 0 {
+			f.Message += expired(f, ws, asOf)
 			open = append(open, f)
 			left[key] = true
 			continue
