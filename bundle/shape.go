@@ -20,7 +20,12 @@ var rootMarks = []string{
 	"etc/kubernetes/", "var/lib/kubelet/", "var/lib/etcd/", "var/log/", "coldplane/HEADER.json", "coldplane/KEYS.json",
 	"kubeadm-config.yaml", "crictl/", "etcdctl/", "journal/", "listing/", "host/", "probe/", "etcd/", "root/.kube/",
 	"etc/containerd/", "events.txt", "var/lib/containerd/", "etc/crio/", "etc/etcd/", "etc/ssl/etcd/",
+	"etc/haproxy/", "etc/keepalived/", "etc/docker/",
 }
+
+// looseFiles are names of saved output that make a directory a collection of
+// evidence although no directory of a node is in it.
+var looseFiles = []string{"kubeadm-*.log", "journal*.log", "health-*.json", "metrics-*.txt"}
 
 func has(t tree, p string) bool {
 	dir := strings.HasSuffix(p, "/")
@@ -32,6 +37,14 @@ func isRoot(t tree) bool {
 	for _, m := range rootMarks {
 		if has(t, m) {
 			return true
+		}
+	}
+	es, err := t.readdir("")
+	for _, e := range es {
+		for _, p := range looseFiles {
+			if ok, _ := path.Match(p, e.name); ok && err == nil && e.refused == "" && !e.mode.IsDir() {
+				return true
+			}
 		}
 	}
 	return false

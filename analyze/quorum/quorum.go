@@ -11,6 +11,7 @@ package quorum
 
 import (
 	"cmp"
+	"coldplane/analyze/etcdctl"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,6 +22,10 @@ import (
 // A View is the clusters found; usually one.
 type View struct {
 	Clusters []*Cluster // the one with most sources first
+
+	// Refusing holds the rows of "endpoint health" when several endpoints were
+	// asked and none was healthy, for no fault of the one who asked.
+	Refusing []etcdctl.Health
 }
 
 // SourceKind says what a source is.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"coldplane/analyze"
 	"coldplane/analyze/cri"
@@ -32,6 +33,7 @@ var Joined = &analyze.Fact[*View]{
 			cl.settle(g)
 		}
 		observe(c, v, g)
+		v.Refusing = g.refusing()
 		for _, cl := range v.Clusters {
 			cl.judge()
 			sortMembers(cl.Members)
@@ -41,6 +43,23 @@ var Joined = &analyze.Fact[*View]{
 		})
 		return v, nil
 	},
+}
+
+// refusing returns the health rows when none of several endpoints is healthy.
+func (g *gathered) refusing() []etcdctl.Health {
+	var out []etcdctl.Health
+	for _, h := range g.health {
+		if h.Healthy || h.LearnerOnly() || credentials(h.Error) || strings.Contains(h.Error, "NOSPACE") || strings.Contains(h.Error, "alarm") {
+			return nil
+		}
+		if !slices.ContainsFunc(out, func(o etcdctl.Health) bool { return o.Endpoint == h.Endpoint }) {
+			out = append(out, h.Health)
+		}
+	}
+	if len(out) < 2 {
+		return nil
+	}
+	return out
 }
 
 // clusters groups the sources: by cluster id, and those without one by the

@@ -43,7 +43,7 @@ var chains = []chain{
 	{"C-16", "only the administrator's copy is old", "PKI301", "", "whether another credential works", ""},
 	{"C-17", "an encryption key is missing", "ADM301 ADM302", "ADM202 STA302", "the provider configuration of every API server", "Do not rewrite or delete Secrets before the key is back."},
 	{"C-18", "memory ran out", "NOD108 ADM403", "STA302 HAV104", "the kernel's out-of-memory lines", ""},
-	{"C-19", "the kubelet or the runtime is down, the control plane is not", "NOD106 NOD107 NOD105 NOD104 PKI302", "HAV202 STA301", "whether the etcd and API processes are older than the stop", "Do not remove the node's etcd member: it is alive."},
+	{"C-19", "the kubelet or the runtime is down, the control plane is not", "NOD106 NOD107 NOD105 NOD104 PKI302", "HAV202 STA301", "whether the etcd and API processes are older than the stop", "Do not remove the node's etcd member: it is alive, or comes back with the runtime."},
 	{"C-20", "a stray manifest replaces the real one", "STA101 STA301", "STA301 STA302", "which file the running container came from", "Do not rename the copy inside the directory: move it out."},
 	{"C-21", "the virtual IP does not follow the API's health", "HAV102 PKI304", "HAV103", "whether the backends answer directly", ""},
 	{"C-22", "the members cannot reach each other", "QRM107 NOD110", "QRM105 QRM101", "the error class on both sides of the pair", ""},

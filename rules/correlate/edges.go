@@ -67,6 +67,7 @@ var edges = []edge{
 	{"PKI202", "PKI203", cluster, 0, ``, 0.4},
 	{"PKI203", "PKI202 PKI303 RST107 PKI204 STA205", cluster, 0, `(?i)content of|-ca-file`, 0.7},
 	{"PKI203 PKI204 STA205", "ADM201 HAV301 HAV103", cluster, 0, `(?i)unauthorized|invalid bearer`, 0.6},
+	{"STA205:service-cluster-ip-range", "PKI205", cluster, 0, `(?i)Service kubernetes`, 0.7},
 	{"PKI204", "STA205", cluster, 0, `(?i)service-account`, 0.9},
 	{"PKI302", "HAV202", node, 0, `(?i)expired`, 0.8},
 	{"PKI304 HAV102", "HAV103", cluster, 0, ``, 0.7},
@@ -95,6 +96,7 @@ var edges = []edge{
 	{"UPG401 UPG402 UPG403 UPG404", "STA302:etcd QRM101", cluster, 0, `(?i)unknown flag|learner|member|downgrade`, 0.6},
 	{"UPG402", "QRM102 QRM103 QRM101 HAV402", cluster, 0, ``, 0.8},
 	{"UPG201", "ADM202", cluster, 0, `(?i)no kind`, 0.6},
+	{"STA203", "STA202", component, 0, ``, 0.6}, // flags are read before the files they name
 	{"STA203", "STA207 ADM401", component, 0, `(?i)plugin|listens on`, 0.9},
 	{"STA203", "STA302", component, 0, `(?i)unknown flag|feature gate|unknown admission`, 0.9},
 	{"ADM401", "STA302:apiserver", node, 0, `(?i)admission`, 0.8},

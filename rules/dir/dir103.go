@@ -61,7 +61,7 @@ func emptyDataDir(p *analyze.Pass) error {
 	}
 	state, _ := pod.Setting("initial-cluster-state")
 	made := madeAt(p, d)
-	if asOf, ok := p.AsOf(p.Node()); ok && state.Value == "existing" && !made.IsZero() && asOf.Sub(made) < time.Duration(p.Param("join")*float64(time.Minute)) {
+	if asOf, ok := p.AsOf(p.Node()); ok && state.Value == "existing" && !made.IsZero() && !made.After(asOf) && asOf.Sub(made) < time.Duration(p.Param("join")*float64(time.Minute)) {
 		p.Unknown(bundle.KindDataDir, p.Node(), bundle.Undecided, d.Path+" is as new as a join that is going on")
 		return nil
 	}

@@ -87,7 +87,7 @@ func runtimeWords(p *analyze.Pass, n *logs.Node) {
 	if hits := n.Hits(0, "D11"); len(hits) >= 2 && fresh(hits[len(hits)-1]) {
 		at := hits[len(hits)-1]
 		p.Report(analyze.Finding{Subject: "sandbox image", Severity: report.High, Confidence: report.Probable, ObservedAt: hits[0].Time,
-			Message:  fmt.Sprintf("no pod can start: the sandbox image %s is not on the node and cannot be pulled, %d times%s", at.Value("image"), len(hits), when(at.Time)),
+			Message:  fmt.Sprintf("no pod can start: the sandbox image %s is not on the node and cannot be pulled, %d times, last%s", at.Value("image"), len(hits), when(at.Time)),
 			Evidence: []analyze.Evidence{at.See()},
 			Fix: []report.Step{
 				{Text: "See whether the node reaches the registry the error names (DNS, proxy of the runtime's unit, firewall).", Command: "crictl pull " + at.Value("image")},

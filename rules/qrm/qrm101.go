@@ -80,6 +80,12 @@ func quorumOf(p *analyze.Pass, v *quorum.View, c *quorum.Cluster) {
 	case best == 0 && len(silent) > 0:
 		f.Severity = report.High
 		f.Message += fmt.Sprintf("; %s did not answer: the next loss stops all writes", list(names))
+	case len(v.Refusing) >= s.Quorum && s.Alive < s.Quorum:
+		f.Severity, f.Confidence = report.High, report.Probable
+		f.Message += fmt.Sprintf("; none of %d endpoints asked was healthy: the cluster has no quorum, or none could be reached from where they were asked", len(v.Refusing))
+		for _, h := range v.Refusing {
+			f.Evidence = append(f.Evidence, analyze.See(h.Ref, h.Text))
+		}
 	case s.Voters == 2:
 		f.Severity = report.High
 		f.Message += "; two voters need both, the loss of either stops all writes"

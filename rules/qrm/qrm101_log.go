@@ -50,11 +50,42 @@ func leaderless(p *analyze.Pass) (looked bool) {
 			}
 		}
 	}
+	if f == nil && !looked {
+		f = noLeader(p)
+	}
 	if f != nil {
+		looked = true
 		f.Evidence[0].Role = report.RoleSubject
 		p.Report(*f)
 	}
 	return looked
+}
+
+// noLeader takes the API servers' word, when there is no log of etcd: their
+// store answered that it has no leader, up to the end of the log.
+func noLeader(p *analyze.Pass) *analyze.Finding {
+	for _, n := range p.All() {
+		l, err := logs.OnNode.Try(p, n)
+		if err != nil {
+			continue
+		}
+		hits := l.Hits(signature.APIServer, "E40")
+		if len(hits) < askedInVain {
+			continue
+		}
+		last := hits[len(hits)-1]
+		if last.Stream.Result.Last.Sub(last.Time) > stillAsking {
+			continue
+		}
+		return &analyze.Finding{Subject: "etcd quorum", Severity: report.High, Confidence: report.Probable, ObservedAt: hits[0].Time,
+			Message:  fmt.Sprintf("the API server on %s was told %d times, first %s, that etcd has no leader: nothing can be written", nodeLabel(n), len(hits), clock(hits[0].Time)),
+			Evidence: []analyze.Evidence{last.See()},
+			Fix: []report.Step{
+				{Text: "See which etcd members run and can reach each other; collect their logs.", Command: "crictl ps -a --name etcd; crictl logs $(crictl ps -a --name etcd -q | head -1)"},
+				{Text: "Bring back machines until a majority of the members runs; do nothing that cannot be undone before that."},
+			}}
+	}
+	return nil
 }
 
 // inVain counts the elections since the last leader up to the end of the log.

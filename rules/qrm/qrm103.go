@@ -18,7 +18,7 @@ var _ = Rules.Add(&analyze.Rule{
 	ID: "QRM103", Name: "etcd-stale-member", Scope: analyze.PerCluster,
 	Severities: []report.Severity{report.Critical, report.High, report.Medium},
 	Doc: analyze.Doc{
-		Title: "A listed etcd member is not there any more",
+		Title: "A listed etcd member is gone, or a removed one still starts",
 		Why: "A member whose machine was wiped or removed without `member remove` still counts in the quorum, and every join checks its health and fails. " +
 			"etcd refuses two members at one peer address, so a second record there belongs to a member that is gone; etcd 3.5.0, and 3.6 after an upgrade, bring such records back to life.",
 		Fix:   "Remove the stale member by its id, before anything is added, from a member that has quorum; then join the machine anew.",
