@@ -89,6 +89,11 @@ func (p *planner) judge() {
 	pl := p.plan
 	for _, f := range p.r.Findings {
 		switch {
+		case strings.HasPrefix(f.Rule, "BUN"):
+			// Evidence that is missing is a question, nothing to settle first.
+			if f.Severity.AtLeast(report.Medium) && !slices.Contains(pl.Open, f.Rule) {
+				pl.Open = append(pl.Open, f.Rule)
+			}
 		case f.Severity == report.Critical:
 			pl.Blockers = append(pl.Blockers, f.ID)
 		case f.Severity.AtLeast(report.Medium):
