@@ -26,6 +26,7 @@ import (
 	"coldplane/bundle/archive"
 	"coldplane/bundle/decode/boltpage"
 	"coldplane/bundle/decode/walframe"
+	"coldplane/bundle/hostfacts"
 	"coldplane/bundle/redact"
 )
 
@@ -148,45 +149,20 @@ func (r *run) statusFrom(ctx context.Context, s *sink, c *clientv3.Client) error
 	return nil
 }
 
-// EtcdFacts are what was seen of the store before its values were overwritten.
-type EtcdFacts struct {
-	Origin      string        `json:"origin"` // the file on the node, or the endpoint
-	Consistency string        `json:"consistency"`
-	Size        int64         `json:"size"`
-	DBSize      int64         `json:"dbSize"`
-	PageSize    int64         `json:"pageSize"`
-	Txid        uint64        `json:"txid"`
-	Trailer     string        `json:"trailer,omitempty"` // good, wrong; "" when there is none
-	Damage      int           `json:"damage"`
-	DamageOf    []string      `json:"damageOf,omitempty"`
-	Zeroed      uint64        `json:"unreachablePages"`
-	Records     int64         `json:"records"`
-	Snaps       []SnapFacts   `json:"snaps,omitempty"`
-	WAL         *walframe.Log `json:"-"`
-}
-
-// SnapFacts are one raft snapshot file.
-type SnapFacts struct {
-	Path string             `json:"path"`
-	File *walframe.SnapFile `json:"file,omitempty"`
-	Err  string             `json:"error,omitempty"`
-}
-
 // etcd takes the store: by etcd's own snapshot call when it answers, else as a copy
 // of its files that takes no lock.
 func (r *run) etcd(ctx context.Context, s *sink) error {
 	if r.o.Etcd == EtcdNone {
 		return errNothing
 	}
-	facts := []EtcdFacts{}
+	facts := []hostfacts.EtcdFacts{}
 	any := false
 	for _, d := range r.paths.dataDirs {
 		if fi, err := r.root.stat(d + "/member"); err != nil || !fi.IsDir() {
 			continue
 		}
 		any = true
-		f := EtcdFacts{Origin: d}
-		r.walIndex(ctx, s, d)
+		f := hostfacts.EtcdFacts{Origin: d}
 		f.Snaps = r.snaps(s, d)
 		facts = append(facts, f)
 	}
@@ -225,7 +201,14 @@ func (r *run) etcd(ctx context.Context, s *sink) error {
 		}
 		return errNothing
 	}
-	s.json("etcd/facts.json", facts)
+	// The log after the databases: of a running member it must not seem to end
+	// before what they hold.
+	for _, f := range facts {
+		if path.IsAbs(f.Origin) {
+			r.walIndex(ctx, s, f.Origin)
+		}
+	}
+	s.json(hostfacts.EtcdFactsPath, facts)
 	if cm != nil && cm.found() {
 		s.add(archive.Entry{Path: "kubeadm-config.yaml", Treatment: archive.Redacted, Rule: "configuration, from etcd"}, cm.yaml())
 	}
@@ -287,7 +270,7 @@ func (r *run) walIndex(ctx context.Context, s *sink, dir string) {
 	s.add(archive.Entry{Path: p, Treatment: archive.Derived, Rule: "index of the log, no values"}, append(b, '\n'))
 }
 
-func (r *run) snaps(s *sink, dir string) (out []SnapFacts) {
+func (r *run) snaps(s *sink, dir string) (out []hostfacts.SnapFacts) {
 	names, _, err := r.root.readdir(dir+"/member/snap", 1000)
 	if err != nil {
 		return nil
@@ -305,12 +288,12 @@ func (r *run) snaps(s *sink, dir string) (out []SnapFacts) {
 		}
 		f, fi, err := r.root.open(p)
 		if err != nil {
-			out = append(out, SnapFacts{Path: p, Err: clean(reason(err))})
+			out = append(out, hostfacts.SnapFacts{Path: p, Err: clean(reason(err))})
 			r.recordListed(s, p)
 			continue
 		}
 		sf, err := walframe.ReadSnap(n, f, fi.Size())
-		x := SnapFacts{Path: p, File: &sf}
+		x := hostfacts.SnapFacts{Path: p, File: sf}
 		if err != nil {
 			x.Err = clean(err.Error())
 		}
@@ -348,7 +331,7 @@ func (r *run) recordListed(s *sink, p string) {
 
 // snapshotRPC streams etcd's own snapshot into an unlinked file, scrubs it there
 // and stages it.
-func (r *run) snapshotRPC(ctx context.Context, s *sink, eps []string) (EtcdFacts, *configMap, error) {
+func (r *run) snapshotRPC(ctx context.Context, s *sink, eps []string) (hostfacts.EtcdFacts, *configMap, error) {
 	var last error
 	for _, ep := range eps {
 		c, err := r.etcdClient(ctx, ep)
@@ -366,11 +349,11 @@ func (r *run) snapshotRPC(ctx context.Context, s *sink, eps []string) (EtcdFacts
 		c.Close()
 		return f, cm, err
 	}
-	return EtcdFacts{}, nil, last
+	return hostfacts.EtcdFacts{}, nil, last
 }
 
-func (r *run) snapshotFrom(ctx context.Context, s *sink, c *clientv3.Client, ep string, size int64) (EtcdFacts, *configMap, error) {
-	f := EtcdFacts{Origin: ep, Consistency: archive.RPCSnapshot}
+func (r *run) snapshotFrom(ctx context.Context, s *sink, c *clientv3.Client, ep string, size int64) (hostfacts.EtcdFacts, *configMap, error) {
+	f := hostfacts.EtcdFacts{Origin: ep, Consistency: archive.RPCSnapshot}
 	if r.o.Etcd == EtcdSummary {
 		return f, nil, nil
 	}
@@ -390,13 +373,13 @@ func (r *run) snapshotFrom(ctx context.Context, s *sink, c *clientv3.Client, ep 
 		sp.close()
 		return f, nil, err
 	}
-	cm, err := r.stageDB(ctx, s, &f, sp, n, archive.Entry{Path: "etcd/snapshot.db", Consistency: archive.RPCSnapshot})
+	cm, err := r.stageDB(ctx, s, &f, sp, n, archive.Entry{Path: entryPath(hostfacts.SnapshotPath), Consistency: archive.RPCSnapshot})
 	return f, cm, err
 }
 
 // copyDB copies a database file without a lock. A running etcd may write
 // meanwhile: the copy is walked, and the meta page compared before and after.
-func (r *run) copyDB(ctx context.Context, s *sink, f *EtcdFacts) (*configMap, error) {
+func (r *run) copyDB(ctx context.Context, s *sink, f *hostfacts.EtcdFacts) (*configMap, error) {
 	p := f.Origin + "/member/snap/db"
 	if _, err := r.root.lstat(p); errors.Is(err, fs.ErrNotExist) {
 		s.setAbsent(p)
@@ -453,7 +436,7 @@ func txid(r io.ReaderAt) uint64 {
 }
 
 // stageDB scrubs a spooled database in place and stages it.
-func (r *run) stageDB(ctx context.Context, s *sink, f *EtcdFacts, sp *spoolFile, size int64, e archive.Entry) (*configMap, error) {
+func (r *run) stageDB(ctx context.Context, s *sink, f *hostfacts.EtcdFacts, sp *spoolFile, size int64, e archive.Entry) (*configMap, error) {
 	file, err := sp.file()
 	if err != nil {
 		return nil, err
@@ -461,6 +444,7 @@ func (r *run) stageDB(ctx context.Context, s *sink, f *EtcdFacts, sp *spoolFile,
 	f.Size = size
 	if b, err := boltpage.Open(file, size/512*512); err == nil {
 		f.DBSize, f.PageSize, f.Txid = b.DBSize(), b.PageSize(), b.Meta().Txid
+		f.Digest = storeDigest(ctx, file, size/512*512)
 	}
 	cm := &configMap{}
 	if r.o.Etcd == EtcdFull {

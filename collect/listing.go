@@ -25,6 +25,7 @@ func (r *run) listings(ctx context.Context, s *sink) error {
 	any := false
 	for _, d := range r.paths.dataDirs {
 		if fi, err := r.root.stat(d); err == nil && fi.IsDir() {
+			s.recordDir(d)
 			any = r.list(ctx, s, d, 0, true) || any
 		} else if err != nil && errors.Is(err, fs.ErrNotExist) {
 			s.setAbsent(d)
@@ -34,14 +35,19 @@ func (r *run) listings(ctx context.Context, s *sink) error {
 		any = r.list(ctx, s, kubeDir+"/tmp", 0, false) || any
 	}
 	for _, d := range []string{"/var/lib/kubelet/pods", "/var/lib/containerd"} {
-		if fi, err := r.root.lstat(d); err == nil {
-			s.record(archive.Entry{Path: entryPath(d), Treatment: archive.Directory, Source: sourceOf(d, fi, "")})
-		}
+		s.recordDir(d)
 	}
 	if !any {
 		return errNothing
 	}
 	return ctx.Err()
+}
+
+// recordDir notes a directory itself: its mode is evidence.
+func (s *sink) recordDir(d string) {
+	if fi, err := s.run.root.lstat(d); err == nil && fi.IsDir() {
+		s.record(archive.Entry{Path: entryPath(d), Treatment: archive.Directory, Source: sourceOf(d, fi, "")})
+	}
 }
 
 // list records every entry of a directory tree, opening none. The database of a

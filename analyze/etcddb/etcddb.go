@@ -14,6 +14,7 @@ import (
 	"coldplane/analyze/etcddir"
 	"coldplane/analyze/etcdstore"
 	"coldplane/bundle"
+	"coldplane/bundle/hostfacts"
 )
 
 // maxFiles bounds the databases read of one node.
@@ -112,6 +113,7 @@ func find(c *analyze.Ctx) DBs {
 		}
 	}
 	saved := n.Glob("/etcd/*.db")
+	out, saved = adopt(n, out, saved)
 	if n.StoreOnly && len(out) == 0 {
 		if fs, err := n.ReadDir("/"); err == nil {
 			saved = append(saved, fs...)
@@ -124,6 +126,24 @@ func find(c *analyze.Ctx) DBs {
 	}
 	slices.SortStableFunc(out, func(a, b *DB) int { return order(a) - order(b) })
 	return out[:min(len(out), maxFiles)]
+}
+
+// adopt takes the snapshot in a bundle for the database of the data directory in
+// use, whose own file stayed on the node: a running etcd gave it, page by page.
+func adopt(n *bundle.Node, dbs DBs, saved []*bundle.File) (DBs, []*bundle.File) {
+	i := slices.IndexFunc(dbs, (*DB).InUse)
+	j := slices.IndexFunc(saved, func(f *bundle.File) bool { return f.Path == hostfacts.SnapshotPath })
+	if i < 0 || j < 0 {
+		return dbs, saved
+	}
+	if _, err := n.Stat(hostfacts.EtcdFactsPath); err != nil {
+		return dbs, saved // not the collector's
+	}
+	if _, err := dbs[i].File.Open(); err == nil {
+		return dbs, saved
+	}
+	dbs[i].File = saved[j]
+	return dbs, slices.Delete(slices.Clone(saved), j, j+1)
 }
 
 func order(d *DB) int {

@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/etcddb"
 	"coldplane/analyze/etcdwal"
 	"coldplane/bundle"
+	"coldplane/bundle/hostfacts"
 )
 
 // A Comparison is the key-value hash of several members' databases of one
@@ -60,8 +61,9 @@ func (c *Comparison) Odd() *Hashed {
 }
 
 type candidate struct {
-	node string
-	db   *etcddb.DB
+	node   string
+	db     *etcddb.DB
+	digest *hostfacts.StoreDigest // of the database before it was scrubbed; nil when it was not
 }
 
 // Compared are the comparisons of all clusters with two or more readable
@@ -70,7 +72,7 @@ var Compared = &analyze.Fact[[]Comparison]{
 	Name:  "quorum.compared",
 	Scope: analyze.PerCluster,
 	Kinds: []bundle.Kind{bundle.KindStore},
-	Needs: []analyze.Need{etcddb.OnNode, etcdwal.OnNode},
+	Needs: []analyze.Need{etcddb.OnNode, etcddb.CollectedOn, etcdwal.OnNode},
 	Compute: func(c *analyze.Ctx) ([]Comparison, error) {
 		groups := map[uint64][]candidate{}
 		var ids []uint64
@@ -95,7 +97,11 @@ var Compared = &analyze.Fact[[]Comparison]{
 				if groups[id] == nil {
 					ids = append(ids, id)
 				}
-				groups[id] = append(groups[id], candidate{n.Name, d})
+				x := candidate{node: n.Name, db: d}
+				if seen, err := etcddb.CollectedOn.Of(c, n); err == nil {
+					x.digest = seen.Of(d)
+				}
+				groups[id] = append(groups[id], x)
 			}
 		}
 		slices.Sort(ids)
@@ -128,7 +134,14 @@ func compare(c *analyze.Ctx, id uint64, list []candidate) (Comparison, bool, err
 	if x.Compact > x.Rev {
 		return x, false, nil
 	}
+	scrubbed, ok := x.beforeScrub(list)
+	if scrubbed && !ok {
+		return x, false, nil
+	}
 	for _, m := range list {
+		if scrubbed {
+			break
+		}
 		h, err := m.db.Store.HashKV(c.Context(), x.Rev, x.Compact)
 		if err != nil {
 			if c.Context().Err() != nil {
@@ -154,6 +167,30 @@ func compare(c *analyze.Ctx, id uint64, list []candidate) (Comparison, bool, err
 		}
 	}
 	return x, true, nil
+}
+
+// beforeScrub compares databases whose values a collector overwrote by their
+// digests from before: values that differed can look the same now, and the same
+// values differ when two versions of the collector overwrote them. scrubbed is
+// false when none has a digest; ok, when some have none or they share no block.
+func (x *Comparison) beforeScrub(list []candidate) (scrubbed, ok bool) {
+	var ds []*hostfacts.StoreDigest
+	for _, m := range list {
+		ds = append(ds, m.digest)
+		scrubbed = scrubbed || m.digest != nil
+	}
+	if !scrubbed {
+		return false, false
+	}
+	sums, up, ok := digests(ds)
+	if !ok {
+		return true, false
+	}
+	x.Rev = up
+	for i, m := range list {
+		x.Members = append(x.Members, Hashed{m.node, uint32(sums[i]) ^ uint32(sums[i]>>32), m.db.Ref()})
+	}
+	return true, true
 }
 
 // differing names keys whose newest records at the common revision differ.

@@ -3,9 +3,11 @@ package redact
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -109,6 +111,10 @@ func Store(ctx context.Context, in io.ReaderAt, size int64, out io.WriterAt, o S
 	}
 	res.Pages, res.Zeroed, res.Elements, res.Defects = f.HWM(), s.zeroed, s.elements.Load(), int(s.defects.Load())
 	list, dropped := s.walk.Damage()
+	if s.lostRoot != nil && s.lostRoot != s.walk {
+		more, d := s.lostRoot.Damage()
+		list, dropped = append(list, more...), dropped+d
+	}
 	res.Damage = len(list) + dropped
 	for i := range min(len(list), 20) {
 		res.DamageOf = append(res.DamageOf, list[i].String())
@@ -153,6 +159,7 @@ type storeScrub struct {
 	o        StoreOptions
 	values   *Values
 	walk     *boltpage.Walk
+	lostRoot *boltpage.Walk // the walk from the meta page's root, when another one was taken
 	pages    uint64
 	done     []atomic.Uint32 // bitmap of pages that are written
 	zeroed   uint64
@@ -186,6 +193,11 @@ func (s *storeScrub) run(dbSize int64) error {
 	if err != nil {
 		return err
 	}
+	if !hasKeys(buckets) && !s.walk.Clean() {
+		if buckets, err = s.otherRoot(buckets); err != nil {
+			return err
+		}
+	}
 	for _, b := range buckets {
 		var ws []*pageWriter
 		l := s.walk.List(b)
@@ -218,6 +230,59 @@ func (s *storeScrub) run(dbSize int64) error {
 	return s.rest(dbSize)
 }
 
+func hasKeys(bs []boltpage.Bucket) bool {
+	return slices.ContainsFunc(bs, func(b boltpage.Bucket) bool { return b.Name == "key" })
+}
+
+// maxRoots bounds the candidates for a lost root that are tried.
+const maxRoots = 64
+
+// otherRoot looks, in a copy whose root is not one any more, for the newest root
+// that is left: what an analysis of the source would read must be in the copy.
+func (s *storeScrub) otherRoot(buckets []boltpage.Bucket) ([]boltpage.Bucket, error) {
+	s.lostRoot = s.walk
+	cand, err := s.walk.Candidates(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	var newest uint64
+	tried := 0
+	for _, c := range cand {
+		if !c.Buckets || tried >= maxRoots {
+			continue
+		}
+		tried++
+		w := s.f.NewWalkAt(c.Page, boltpage.Limits{})
+		bs, err := w.Buckets(s.ctx)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(bs, func(b boltpage.Bucket) bool { return b.Name == "meta" })
+		if i < 0 || !hasKeys(bs) {
+			continue
+		}
+		var index uint64
+		err = w.Scan(s.ctx, w.List(bs[i]), boltpage.ScanOptions{}, func(int) func(*boltpage.Elem) {
+			return func(e *boltpage.Elem) {
+				if string(e.Key) == "consistent_index" && len(e.Val) == 8 {
+					index = binary.BigEndian.Uint64(e.Val)
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if s.walk == s.lostRoot || index >= newest {
+			newest = index
+			s.walk = s.f.NewWalkAt(c.Page, boltpage.Limits{}) // a fresh one: it claims each page once
+			if buckets, err = s.walk.Buckets(s.ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return buckets, nil
+}
+
 // rest writes what holds no values: meta pages, branch pages, the root bucket's
 // leaves; and, in place, zeros over everything else.
 func (s *storeScrub) rest(dbSize int64) error {
@@ -242,7 +307,7 @@ func (s *storeScrub) rest(dbSize int64) error {
 			if _, err := s.in.ReadAt(img, int64(id)*ps); err != nil {
 				return err
 			}
-		case id < s.f.HWM() && s.walk.Reached(id):
+		case id < s.f.HWM() && (s.walk.Reached(id) || s.lostRoot != nil && s.lostRoot.Reached(id)):
 			img, n = s.structure(id)
 		default:
 			if id < s.f.HWM() {

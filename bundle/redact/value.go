@@ -43,6 +43,7 @@ func NewValues(l Level, secret func([]byte)) *Values {
 	v.bare = compile(kindPolicy{}, nil).withMeta(LevelStructure)
 	v.system = compile(kindPolicy{kinds()["v1/Pod"].typ, systemPodPaths}, e).withMeta(l)
 	v.sysEvent = compile(kindPolicy{kinds()["v1/Event"].typ, append([]string{"message|text"}, eventPaths...)}, e).withMeta(l)
+	v.kinds["v1/Secret"] = v.mapValues("v1/Secret", "data", e, v.publicPart)
 	v.token = v.mapValues("v1/Secret", "data", e, func(k []byte) (bool, func([]byte)) { return bootstrapKeys[string(k)], nil })
 	v.cm = v.mapValues("v1/ConfigMap", "data", e, configMapEdit)
 	v.rootCA = v.mapValues("v1/ConfigMap", "data", e, func(k []byte) (bool, func([]byte)) {
@@ -95,6 +96,23 @@ func configMapEdit(key []byte) (bool, func([]byte)) {
 		return true, func(b []byte) { Check(b) }
 	}
 	return true, KubeadmText
+}
+
+// publicPart keeps the certificates of a Secret, where they are nothing else: the
+// key beside them is overwritten like any other value.
+func (v *Values) publicPart(key []byte) (bool, func([]byte)) {
+	if k := string(key); k != "tls.crt" && k != "ca.crt" {
+		return false, nil
+	}
+	return true, func(b []byte) {
+		if onlyCertificates(b) {
+			return
+		}
+		if v.secret != nil {
+			v.secret(b)
+		}
+		kubevalue.FillText(b)
+	}
 }
 
 // onlyCertificates reports whether a text is X.509 certificates in PEM and
