@@ -31,6 +31,11 @@ type Options struct {
 	// Kubeadm reports whether a node is laid out by kubeadm; nil means all are.
 	Kubeadm func(*Ctx) (ok bool, what string)
 
+	// Mixed says why questions about the cluster as a whole have no meaning for
+	// this input, "" when they have; nil means they always have. Rules about the
+	// evidence itself (Evidence) are asked all the same.
+	Mixed func(*Ctx) string
+
 	// Progress, when set, is called from several goroutines after each
 	// question, with how many are done of how many.
 	Progress func(done, total int)
@@ -253,6 +258,12 @@ func (e *Engine) run(p *Pass) {
 	if p.node != nil && p.rule.Kubeadm && e.opts.Kubeadm != nil {
 		if ok, what := e.opts.Kubeadm(&Ctx{e, p.node}); !ok {
 			p.na = what
+			return
+		}
+	}
+	if p.node == nil && !p.rule.Evidence && e.opts.Mixed != nil {
+		if why := e.opts.Mixed(&Ctx{e, nil}); why != "" {
+			p.na = why
 			return
 		}
 	}

@@ -31,6 +31,8 @@ type Rule struct {
 	// Kubeadm rules are about paths and files kubeadm lays out; they do not
 	// apply to other distributions.
 	Kubeadm bool
+	// Evidence rules are about the input itself: they are asked whatever it is.
+	Evidence bool
 	// Audit rules are asked only in a pre-upgrade audit (--target).
 	Audit bool
 }

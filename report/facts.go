@@ -159,6 +159,28 @@ type Quorum struct {
 	Losses       []Loss   `json:"losses,omitempty"`
 	Domains      []Domain `json:"domains,omitempty"`
 	Source       string   `json:"source,omitempty"`
+
+	Nodes    []NodeLoss `json:"nodes,omitempty"`    // every control-plane node: what losing it would do
+	Recovery []Recover  `json:"recovery,omitempty"` // for members that do not answer: in which order help counts
+}
+
+// A NodeLoss is what losing one control-plane node would do, each thing judged
+// for itself.
+type NodeLoss struct {
+	Node    string `json:"node"`
+	Domain  string `json:"domain,omitempty"` // failure domain of a node
+	State   string `json:"state,omitempty"`  // of its member now: Alive, Dead, NotKnown
+	Quorum  string `json:"quorum"`           // after the loss: "held", "lost", "unknown"
+	API     string `json:"api"`              // "2 of 3 API servers left"
+	VIP     string `json:"vip"`              // what happens to the endpoint's address
+	CoreDNS string `json:"coreDNS"`          // "1 of 2 pods left"
+}
+
+// A Recover is one step of bringing lost members back.
+type Recover struct {
+	Node   string `json:"node"`
+	Text   string `json:"text"`
+	Quorum bool   `json:"quorum,omitempty"` // this step brings quorum back
 }
 
 // A Loss is one row of the loss table: what is left after losing Lost more.
@@ -174,6 +196,8 @@ type Domain struct {
 	Name    string   `json:"name"`
 	Members []string `json:"members"` // names or ids
 	Quorum  string   `json:"quorum"`  // after losing this domain: "held", "lost", "unknown"
+	API     string   `json:"api,omitempty"`
+	CoreDNS string   `json:"coreDNS,omitempty"`
 }
 
 // A Store is what fills one etcd database. Sizes are bytes; a nil pointer

@@ -125,7 +125,7 @@ func (r *Report) Gaps() []GapSummary {
 	idx := map[key]int{}
 	var out []GapSummary
 	for _, res := range r.Results {
-		if res.Outcome == NotApplicable || res.Outcome == Suppressed {
+		if res.Outcome != Unknown && res.Outcome != Errored {
 			continue
 		}
 		for _, g := range res.Gaps {

@@ -36,6 +36,9 @@ func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, 
 	if o.Kubeadm == nil {
 		o.Kubeadm = facts.Kubeadm
 	}
+	if o.Mixed == nil {
+		o.Mixed = facts.Mixed
+	}
 	if err := analyze.Validate(rules); err != nil {
 		return nil, err
 	}

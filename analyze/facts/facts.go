@@ -8,6 +8,7 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/analyze/etcddir"
+	"coldplane/analyze/identity"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/objects"
 	"coldplane/analyze/pki"
@@ -87,6 +88,15 @@ func Kubeadm(c *analyze.Ctx) (ok bool, what string) {
 	return true, ""
 }
 
+// Mixed says that an input is of several clusters.
+func Mixed(c *analyze.Ctx) string {
+	cs, err := identity.OfSet.Get(c)
+	if err != nil || !cs.Several() {
+		return ""
+	}
+	return "the inputs are of several clusters; analyze each alone (BUN102)"
+}
+
 // Inventory returns the report's facts.
 func Inventory(e *analyze.Engine) map[string]any {
 	out := map[string]any{}
@@ -143,6 +153,7 @@ func Inventory(e *analyze.Engine) map[string]any {
 	c := e.Ctx(nil)
 	list, q := members(c)
 	if list != nil {
+		losses(c, q)
 		out[report.FactMembers], out[report.FactQuorum] = list, *q
 	}
 	if b := banner(c); b != nil {
@@ -150,6 +161,9 @@ func Inventory(e *analyze.Engine) map[string]any {
 	}
 	if m := matrix(e, q); m != nil {
 		out[report.FactMatrix] = *m
+	}
+	if v := versions(e); len(v) > 0 {
+		out[report.FactVersions] = v
 	}
 	return out
 }

@@ -2,15 +2,16 @@ package facts
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"coldplane/analyze"
-	"coldplane/analyze/cri"
-	"coldplane/analyze/host"
-	"coldplane/analyze/logs"
-	"coldplane/analyze/logs/signature"
+	"coldplane/analyze/etcddb"
+	"coldplane/analyze/etcdstore"
 	"coldplane/analyze/objects"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -23,12 +24,19 @@ type grid struct {
 	c    *analyze.Ctx
 	e    *analyze.Engine
 	rows []report.MatrixRow
+
+	api     tally    // API servers by their processes and containers
+	reads   tally    // authenticated reads that were tried
+	full    bool     // an alarm refuses writes
+	orphans []string // components whose lease nobody renews
 }
 
 func matrix(e *analyze.Engine, q *report.Quorum) *report.Matrix {
 	g := &grid{c: e.Ctx(nil), e: e}
-	api := g.nodes()
-	g.cluster(q, api)
+	g.nodes()
+	g.members()
+	g.nodeObjects()
+	g.cluster(q)
 	if len(g.rows) == 0 {
 		return nil
 	}
@@ -42,144 +50,15 @@ func (g *grid) add(pl, subject, name, state, text string, at time.Time, refs ...
 		row.Time = &t
 	}
 	for _, r := range refs {
-		if !r.IsZero() {
+		if !r.IsZero() && r.Path != "" {
 			row.Evidence = append(row.Evidence, analyze.ToEvidence(r, "", report.RoleContext))
 		}
 	}
 	g.rows = append(g.rows, row)
 }
 
-// tally counts the states of one component over the nodes.
-type tally struct{ alive, dead, open int }
-
-// nodes adds the rows of every node and returns the tally of API servers.
-func (g *grid) nodes() (api tally) {
-	for _, n := range g.e.Set().Nodes {
-		if n.StoreOnly {
-			continue
-		}
-		c := g.e.Ctx(n)
-		d, derr := staticpod.Manifests.Get(c)
-		for _, comp := range staticpod.Components() {
-			if derr == nil && d.Component(comp) == nil {
-				continue // not meant to run here
-			}
-			state := g.container(c, n, comp)
-			if comp == staticpod.APIServer {
-				switch state {
-				case report.Alive:
-					api.alive++
-				case report.Dead:
-					api.dead++
-				default:
-					api.open++
-				}
-			}
-		}
-		g.kubelet(c, n)
-		g.nodeObject(n)
-	}
-	return api
-}
-
-// container says whether a component runs: by the process table, by the
-// runtime, else by the last line of its log.
-func (g *grid) container(c *analyze.Ctx, n *bundle.Node, comp string) string {
-	if ps, err := host.Processes.Get(c); err == nil {
-		for i, p := range ps.Items {
-			if p.Comm == comp || len(comp) > 15 && p.Comm == comp[:15] {
-				text := "process " + comp
-				var at time.Time
-				if p.StartedAt != nil {
-					at = *p.StartedAt
-					text += ", started " + at.UTC().Format("2006-01-02 15:04:05Z")
-				}
-				g.add(report.PlaneOfControl, n.Name, comp, report.Alive, text, at, ps.Refs[i])
-				return report.Alive
-			}
-		}
-	}
-	if v, err := cri.OnNode.Get(c); err == nil {
-		if x := v.Running(comp); x != nil {
-			g.add(report.PlaneOfControl, n.Name, comp, report.Alive, fmt.Sprintf("container running, attempt %d", max(x.Attempt, 0)), x.Began(), x.Where())
-			return report.Alive
-		}
-		if x := v.Newest(comp); x != nil && x.State == cri.Exited {
-			text := "newest container has ended"
-			if x.ExitCode != nil {
-				text = fmt.Sprintf("newest container ended with code %d %s", *x.ExitCode, x.Reason)
-			}
-			g.add(report.PlaneOfControl, n.Name, comp, report.Dead, text, x.FinishedAt, x.Where())
-			return report.Dead
-		} else if x == nil && v.Listed {
-			g.add(report.PlaneOfControl, n.Name, comp, report.Dead, "the runtime has no such container", time.Time{})
-			return report.Dead
-		}
-	}
-	l, err := logs.OnNode.Get(c)
-	if err != nil {
-		g.add(report.PlaneOfControl, n.Name, comp, report.NotKnown, "no runtime or log evidence", time.Time{})
-		return report.NotKnown
-	}
-	streams := l.Of(signature.Named(comp))
-	if len(streams) == 0 {
-		g.add(report.PlaneOfControl, n.Name, comp, report.NotKnown, "no runtime or log evidence", time.Time{})
-		return report.NotKnown
-	}
-	s := streams[len(streams)-1]
-	g.add(report.PlaneOfControl, n.Name, comp, report.LastSeen, "last line of its log", s.Result.Last, s.Ref(s.Result.Lines, 0))
-	return report.LastSeen
-}
-
-func (g *grid) kubelet(c *analyze.Ctx, n *bundle.Node) {
-	if us, err := host.Units.Get(c); err == nil {
-		for i, u := range us.Items {
-			if u.Name != "kubelet.service" && u.Name != "kubelet" {
-				continue
-			}
-			state := report.Dead
-			if u.ActiveState == "active" {
-				state = report.Alive
-			}
-			var at time.Time
-			if u.StateChangedAt != nil {
-				at = *u.StateChangedAt
-			}
-			g.add(report.PlaneOfControl, n.Name, "kubelet", state, "unit is "+u.ActiveState+" ("+u.SubState+")", at, us.Refs[i])
-			return
-		}
-	}
-	if l, err := logs.OnNode.Get(c); err == nil {
-		if ss := l.Of(signature.Kubelet); len(ss) > 0 {
-			s := ss[len(ss)-1]
-			g.add(report.PlaneOfControl, n.Name, "kubelet", report.LastSeen, "last line of its log", s.Result.Last, s.Ref(s.Result.Lines, 0))
-			return
-		}
-	}
-	g.add(report.PlaneOfControl, n.Name, "kubelet", report.NotKnown, "no unit state and no log", time.Time{})
-}
-
-// nodeObject repeats what the store says of the Node, as the past it is.
-func (g *grid) nodeObject(n *bundle.Node) {
-	s, err := objects.Cluster.Get(g.c)
-	if err != nil {
-		return
-	}
-	for _, o := range s.Nodes().Items {
-		if o.Value.Name != n.Name {
-			continue
-		}
-		for _, cond := range o.Value.Status.Conditions {
-			if cond.Type != corev1.NodeReady {
-				continue
-			}
-			g.add(report.PlaneOfControl, n.Name, "Node object", report.LastSeen, fmt.Sprintf("Ready=%s (%s), as last written", cond.Status, cond.Reason), cond.LastHeartbeatTime.Time, o.Ref)
-		}
-	}
-}
-
 // cluster adds the rows about the cluster as a whole.
-func (g *grid) cluster(q *report.Quorum, api tally) {
+func (g *grid) cluster(q *report.Quorum) {
 	if q != nil {
 		state := map[string]string{"held": report.Alive, "at-risk": report.Alive, "lost": report.Dead}[q.State]
 		if state == "" {
@@ -187,46 +66,95 @@ func (g *grid) cluster(q *report.Quorum, api tally) {
 		}
 		g.add(report.PlaneOfControl, report.SubjectAll, "etcd quorum", state, q.Text, time.Time{})
 	}
+	g.alarm()
 	if s, err := objects.Cluster.Get(g.c); err == nil {
 		g.leaders(s)
 		g.coreDNS(s)
 		g.applications(s)
 	}
-	state, text := report.NotKnown, "no runtime evidence of the API servers"
-	total := api.alive + api.dead + api.open
-	switch {
-	case total == 0:
-	case q != nil && q.State == "lost":
-		state, text = report.Dead, "etcd has no quorum"
-	case api.alive == total:
-		state, text = report.Alive, fmt.Sprintf("%d of %d API servers run; whether they serve is a probe's question", api.alive, total)
-	case api.dead == total:
-		state, text = report.Dead, fmt.Sprintf("none of %d API servers runs", total)
-	case api.dead > 0 && api.alive > 0:
-		state, text = report.PlaneDegraded, fmt.Sprintf("%d of %d API servers run", api.alive, total)
-	}
+	state, text := g.control(q)
 	g.add(report.PlaneOfControl, report.SubjectAll, report.RowControlPlane, state, text, time.Time{})
 	g.add(report.PlaneOfUsers, report.SubjectAll, report.RowUserTraffic, report.NotKnown, "no probe of user traffic in the evidence; it is never inferred from the control plane", time.Time{})
+}
+
+// control sums up whether the control plane can be used: what stops it first,
+// then what takes a part of it away.
+func (g *grid) control(q *report.Quorum) (state, text string) {
+	total := g.api.alive + g.api.dead + g.api.open
+	tried := g.reads.alive + g.reads.dead
+	switch {
+	case q != nil && q.State == "lost":
+		return report.Dead, "etcd has no quorum"
+	case tried > 0 && g.reads.alive == 0:
+		return report.Dead, fmt.Sprintf("none of %d authenticated reads passed", tried)
+	case total > 0 && g.api.dead == total:
+		return report.Dead, fmt.Sprintf("none of %d API servers runs", total)
+	case tried == 0 && g.api.alive == 0:
+		return report.NotKnown, "no probe, and no runtime evidence of the API servers"
+	case g.full:
+		return report.PlaneDegraded, "reads pass, writes are refused: NOSPACE is raised"
+	case len(g.orphans) > 0:
+		return report.PlaneDegraded, "nobody leads: " + strings.Join(g.orphans, ", ")
+	case g.reads.dead > 0:
+		return report.PlaneDegraded, fmt.Sprintf("%d of %d authenticated reads passed", g.reads.alive, tried)
+	case g.api.dead > 0:
+		return report.PlaneDegraded, fmt.Sprintf("%d of %d API servers run", g.api.alive, total)
+	case g.reads.alive > 0:
+		return report.Alive, fmt.Sprintf("%d of %d authenticated reads passed", g.reads.alive, tried)
+	case g.api.open > 0:
+		return report.NotKnown, fmt.Sprintf("%d of %d API servers run; nothing is known of the others", g.api.alive, total)
+	}
+	return report.Alive, fmt.Sprintf("%d of %d API servers run; whether they serve is a probe's question", g.api.alive, total)
+}
+
+// alarm looks whether a member of the cluster refuses writes, in a store that is in use.
+func (g *grid) alarm() {
+	for _, n := range g.e.Set().Nodes {
+		dbs, err := etcddb.OnNode.Get(g.e.Ctx(n))
+		if err != nil || dbs.Live() == nil || dbs.Live().Store == nil {
+			continue
+		}
+		s := dbs.Live().Store
+		for _, a := range s.Alarms {
+			if a.Type == "NOSPACE" && slices.ContainsFunc(s.Members, func(m etcdstore.Member) bool { return m.ID == a.MemberID }) && !g.full {
+				g.full = true
+				g.add(report.PlaneOfControl, report.SubjectAll, "writes", report.Dead, "refused: NOSPACE is raised in the database of "+n.Name, time.Time{}, dbs.Live().Ref())
+			}
+		}
+	}
 }
 
 // leaders compares the renewal of the leader leases with the last write of the store.
 func (g *grid) leaders(s *objects.Set) {
 	last, ok := s.LastWrite()
+	asOf := g.c.AsOf()
 	for _, l := range s.Leases().Items {
 		if l.Value.Namespace != "kube-system" || l.Value.Name != staticpod.ControllerManager && l.Value.Name != staticpod.Scheduler || l.Value.Spec.RenewTime == nil {
 			continue
 		}
-		holder := ""
-		if l.Value.Spec.HolderIdentity != nil {
-			holder = *l.Value.Spec.HolderIdentity
+		holder := "nobody"
+		if h := l.Value.Spec.HolderIdentity; h != nil && *h != "" {
+			holder, _, _ = strings.Cut(*h, "_")
 		}
 		at := l.Value.Spec.RenewTime.Time
-		state, text := report.LastSeen, "lease of "+holder
-		if ok && last.Time.Sub(at) > 25*time.Second { // lease duration 15 s, retry 10 s: component-base leaderelection
-			state, text = report.Dead, fmt.Sprintf("lease of %s not renewed for %s before the last write", holder, span(last.Time.Sub(at)))
+		state, text := report.LastSeen, "held by "+holder
+		switch {
+		case ok && last.Time.Sub(at) > leaseStale:
+			state, text = report.Dead, fmt.Sprintf("held by %s, not renewed for %s before the last write", holder, span(last.Time.Sub(at)))
+			g.orphans = append(g.orphans, l.Value.Name)
+		case asOf.Source != "inferred" && !asOf.Time.IsZero() && asOf.Time.Sub(at).Abs() <= leaseStale:
+			state = report.Alive
 		}
 		g.add(report.PlaneOfControl, report.SubjectAll, l.Value.Name+" lease", state, text, at, l.Ref)
 	}
+}
+
+// leaseStale is the age at which a leader lease is nobody's: duration 15 s and
+// retry 10 s (component-base/config/options).
+const leaseStale = 25 * time.Second
+
+func coreDNSPod(p *corev1.Pod) bool {
+	return p.Namespace == "kube-system" && p.Labels["k8s-app"] == "kube-dns"
 }
 
 // coreDNS says where CoreDNS was last seen.
@@ -235,7 +163,7 @@ func (g *grid) coreDNS(s *objects.Set) {
 	running, all := 0, 0
 	var refs []bundle.Ref
 	for _, p := range s.Pods().Items {
-		if p.Value.Namespace != "kube-system" || p.Value.Labels["k8s-app"] != "kube-dns" {
+		if !coreDNSPod(p.Value) {
 			continue
 		}
 		all++
@@ -254,7 +182,7 @@ func (g *grid) coreDNS(s *objects.Set) {
 	if last, ok := s.LastWrite(); ok {
 		at = last.Time
 	}
-	g.add(report.PlaneOfUsers, report.SubjectAll, "CoreDNS", report.LastSeen, fmt.Sprintf("%d of %d pods Running on %d node%s, as last written", running, all, len(nodes), plural(len(nodes))), at, refs...)
+	g.add(report.PlaneOfUsers, report.SubjectAll, "CoreDNS", report.LastSeen, fmt.Sprintf("%d of %d pods Running on %s, as last written", running, all, some(nodes)), at, refs...)
 }
 
 // applications counts ArgoCD Applications by sync and health.
@@ -279,9 +207,14 @@ func (g *grid) applications(s *objects.Set) {
 	g.add(report.PlaneOfUsers, report.SubjectAll, "ArgoCD Applications", report.LastSeen, fmt.Sprintf("%d of %d Synced, %d Healthy, as last written", synced, len(apps), healthy), at, apps[0].Ref)
 }
 
-func plural(n int) string {
-	if n == 1 {
-		return ""
+// some names up to four of a set.
+func some(set map[string]bool) string {
+	names := slices.Sorted(maps.Keys(set))
+	switch {
+	case len(names) == 0:
+		return "no node"
+	case len(names) > 4:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:4], ", "), len(names)-4)
 	}
-	return "s"
+	return strings.Join(names, ", ")
 }

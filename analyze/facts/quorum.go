@@ -15,10 +15,11 @@ func members(c *analyze.Ctx) ([]report.Member, *report.Quorum) {
 	if err != nil || len(v.Clusters) == 0 {
 		return nil, nil
 	}
+	nodes, _ := quorum.Nodes.Get(c)
 	var rows []report.Member
 	for _, cl := range v.Clusters {
 		for _, m := range cl.Members {
-			rows = append(rows, memberRow(cl, m))
+			rows = append(rows, memberRow(cl, m, nodes))
 		}
 	}
 	q := arithmetic(v.Clusters[0])
@@ -28,13 +29,16 @@ func members(c *analyze.Ctx) ([]report.Member, *report.Quorum) {
 	return rows, q
 }
 
-func memberRow(cl *quorum.Cluster, m *quorum.Member) report.Member {
+func memberRow(cl *quorum.Cluster, m *quorum.Member, nodes *quorum.NodeObjects) report.Member {
 	row := report.Member{
 		ID: quorum.ID(m.ID), Name: m.Name, PeerURLs: orEmpty(m.PeerURLs), ClientURLs: orEmpty(m.ClientURLs),
 		Learner: m.Learner, Leader: cl.Leader != 0 && cl.Leader == m.ID, State: report.NotKnown,
 	}
 	if cl.ID != 0 {
 		row.Cluster = quorum.ID(cl.ID)
+	}
+	if n := nodes.Of(m); n != nil {
+		row.Node, row.Domain = n.Name, n.Zone
 	}
 	switch {
 	case m.Ghost:
@@ -47,6 +51,10 @@ func memberRow(cl *quorum.Cluster, m *quorum.Member) report.Member {
 	for _, p := range m.Proofs {
 		if p.Life == m.Life && row.Why == "" {
 			row.Why = p.Text
+			if !p.At.IsZero() {
+				t := p.At.UTC()
+				row.Time = &t
+			}
 		}
 	}
 	for _, s := range m.Claims {

@@ -38,6 +38,17 @@ var milestones = []string{
 	"X01", "X04", "X05", "X06", "X07", "X08", "X12", "X14", "X17", "X18", "X19", "X20", "X27", "X28", "Q03", "Q06", "Q15",
 }
 
+// breaks are those of them with which an incident begins: a store that refuses
+// or loses what it holds, a lost leader, a process that ends in error. What
+// also happens in an orderly start or stop is not among them.
+var breaks = []string{
+	"E01", "E02", "E14", "E15", "E17", "E22", "E23", "E24", "E25", "E28", "E29", "E36", "E37", "E40", "E60", "E61", "E66", "E74", "E89", "E92", "E100", "R04", "R08",
+	"A02", "A14", "A16", "A50", "C01", "C04", "C09", "S01", "S06", "K12", "K13", "K23", "K28", "K58", "X04", "X05", "X06", "X07", "X08",
+}
+
+// silence is how long a node may write nothing before the timeline calls it a gap.
+const silence = 10 * time.Minute
+
 // Timeline merges what has a time, over all nodes, in order.
 func Timeline(e *analyze.Engine) []report.Event {
 	t := &teller{e: e}
@@ -79,6 +90,23 @@ func (t *teller) add(at time.Time, node, source, text string, ref bundle.Ref) {
 	t.events = append(t.events, ev)
 }
 
+// mark makes the entry just added one that tells the story.
+func (t *teller) mark() {
+	if n := len(t.events); n > 0 {
+		t.events[n-1].Kind = report.EventMark
+	}
+}
+
+// gap adds a stretch in which nothing was written.
+func (t *teller) gap(from, until time.Time, node, source, text string, ref bundle.Ref) {
+	if from.IsZero() || !until.After(from) {
+		return
+	}
+	t.add(from, node, source, text, ref)
+	u := until.UTC()
+	t.events[len(t.events)-1].Kind, t.events[len(t.events)-1].Until = report.EventGap, &u
+}
+
 func (t *teller) logs(c *analyze.Ctx, n *bundle.Node) {
 	l, err := logs.OnNode.Get(c)
 	if err != nil {
@@ -102,10 +130,23 @@ func (t *teller) logs(c *analyze.Ctx, n *bundle.Node) {
 			if len(hits) > perText && i == len(hits)-perText/2 || i == len(hits)-1 && f.Count > len(hits) {
 				text += fmt.Sprintf("; %d in all", f.Count)
 			}
+			if h.Time.IsZero() {
+				continue
+			}
 			t.add(h.Time, n.Name, name, text, at.Ref())
+			if slices.Contains(breaks, f.Stat.Sig.ID) {
+				t.mark()
+			}
 		}
 	}
+	gaps := l.Silences(silence)
+	for _, g := range gaps[max(0, len(gaps)-maxGaps):] {
+		t.gap(g.From, g.To, n.Name, "logs", "no log of this node has a line", n.Ref("/"))
+	}
 }
+
+// maxGaps bounds the gaps shown of one node; the newest stay.
+const maxGaps = 20
 
 // values joins the fields of an occurrence that say which one it was.
 func values(at logs.At) string {
@@ -188,7 +229,12 @@ func (t *teller) store(c *analyze.Ctx) {
 		return
 	}
 	if p, ok := s.LastWrite(); ok {
-		t.add(p.Time, "", "etcd", "last write the store remembers", s.DB.File.Ref().AtKey(p.Key, p.Rev))
+		ref := s.DB.File.Ref().AtKey(p.Key, p.Rev)
+		t.add(p.Time, "", "etcd", "last write the store remembers", ref)
+		t.mark()
+		if a := c.AsOf(); s.DB.InUse() && a.Source != "inferred" && a.Time.Sub(p.Time) > time.Minute {
+			t.gap(p.Time, a.Time, "", "etcd", "nothing is written to the store any more", ref)
+		}
 	}
 	for _, n := range s.Nodes().Items {
 		for _, cond := range n.Value.Status.Conditions {

@@ -9,10 +9,12 @@ import (
 
 	"coldplane/analyze"
 	"coldplane/analyze/cri"
+	"coldplane/analyze/host"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/logs/signature"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
+	"coldplane/bundle/hostfacts"
 )
 
 // weakness of a proof: a missing answer says little when nothing answered.
@@ -38,7 +40,9 @@ func observe(c *analyze.Ctx, v *View, g *gathered) {
 		v.failed(f, note)
 	}
 	for _, n := range c.Nodes() {
-		if view, err := cri.OnNode.Of(c, n); err == nil {
+		if ps, err := host.Processes.Of(c, n); err == nil && len(ps.Items) > 0 {
+			processes(v, n, ps, note)
+		} else if view, err := cri.OnNode.Of(c, n); err == nil {
 			containers(c, v, n, view, note)
 		}
 		if l, err := logs.OnNode.Of(c, n); err == nil {
@@ -59,7 +63,7 @@ func observe(c *analyze.Ctx, v *View, g *gathered) {
 			// however fresh its traces are.
 			asked := slices.ContainsFunc(seen[m], func(p proof) bool { return p.Life == Silent && p.at.IsZero() })
 			if !asked && asOf.Source != "inferred" && asOf.Time.Sub(t.at).Abs() <= recent {
-				note(m, proof{Proof: Proof{Alive, t.ref, t.text}})
+				note(m, proof{Proof: Proof{Life: Alive, Ref: t.ref, Text: t.text, At: t.at}})
 			}
 		}
 		answered := slices.ContainsFunc(cl.Members, func(m *Member) bool {
@@ -68,6 +72,9 @@ func observe(c *analyze.Ctx, v *View, g *gathered) {
 		for _, m := range cl.Members {
 			for _, p := range seen[m] {
 				if !p.weak || answered {
+					if p.At.IsZero() {
+						p.At = p.at
+					}
 					m.Proofs = append(m.Proofs, p.Proof)
 				}
 			}
@@ -82,7 +89,7 @@ func (c *Cluster) status(g *gathered, note func(*Member, proof)) {
 		if m == nil || s.ClusterID != 0 && c.ID != 0 && s.ClusterID != c.ID {
 			continue
 		}
-		note(m, proof{Proof: Proof{Alive, s.Ref, s.Text}})
+		note(m, proof{Proof: Proof{Life: Alive, Ref: s.Ref, Text: s.Text}})
 		switch {
 		case s.IsLeader:
 			c.Leader, c.LeaderRef = s.ID, s.Ref
@@ -98,9 +105,9 @@ func (v *View) health(g *gathered, note func(*Member, proof)) {
 		for _, m := range v.endpoint(h.Endpoint) {
 			switch {
 			case h.Answered() || h.LearnerOnly():
-				note(m, proof{Proof: Proof{Alive, h.Ref, h.Text}})
+				note(m, proof{Proof: Proof{Life: Alive, Ref: h.Ref, Text: h.Text}})
 			case !credentials(h.Error):
-				note(m, proof{Proof: Proof{Silent, h.Ref, h.Text}, weak: !refused(h.Error)})
+				note(m, proof{Proof: Proof{Life: Silent, Ref: h.Ref, Text: h.Text}, weak: !refused(h.Error)})
 			}
 		}
 	}
@@ -116,7 +123,7 @@ func (v *View) failed(f failure, note func(*Member, proof)) {
 		return
 	}
 	for _, m := range v.endpoint(ep) {
-		note(m, proof{Proof: Proof{Silent, f.Ref, ep + ": " + f.Error}, weak: !refused(f.Error)})
+		note(m, proof{Proof: Proof{Life: Silent, Ref: f.Ref, Text: ep + ": " + f.Error}, weak: !refused(f.Error)})
 	}
 }
 
@@ -214,6 +221,20 @@ func (v *View) hosted(n *bundle.Node) []*Member {
 	return out
 }
 
+// processes takes the node's process table. It outweighs the runtime, which may
+// be down or slow to notice.
+func processes(v *View, n *bundle.Node, ps *host.List[hostfacts.Process], note func(*Member, proof)) {
+	p := Proof{Life: Silent, Ref: ps.Refs[0], Text: "no process etcd on " + n.Name}
+	for i, x := range ps.Items {
+		if x.Comm == staticpod.Etcd && x.State != "Z" {
+			p = Proof{Life: Alive, Ref: ps.Refs[i], Text: "process etcd runs on " + n.Name}
+		}
+	}
+	for _, m := range v.hosted(n) {
+		note(m, proof{Proof: p})
+	}
+}
+
 // containers takes the runtime's list of containers.
 func containers(c *analyze.Ctx, v *View, n *bundle.Node, view *cri.View, note func(*Member, proof)) {
 	etcd := view.Newest(staticpod.Etcd)
@@ -222,10 +243,10 @@ func containers(c *analyze.Ctx, v *View, n *bundle.Node, view *cri.View, note fu
 	}
 	for _, m := range v.hosted(n) {
 		if r := view.Running(staticpod.Etcd); r != nil {
-			note(m, proof{Proof: Proof{Alive, r.Where(), "container etcd is running"}})
+			note(m, proof{Proof: Proof{Life: Alive, Ref: r.Where(), Text: "container etcd is running"}})
 			continue
 		}
-		note(m, proof{Proof: Proof{Silent, etcd.Where(), "container etcd is " + etcd.State}})
+		note(m, proof{Proof: Proof{Life: Silent, Ref: etcd.Where(), Text: "container etcd is " + etcd.State}})
 	}
 }
 
@@ -279,7 +300,7 @@ func peers(v *View, l *logs.Node, note func(*Member, proof)) {
 			}
 			if s.gone || s.last.Time.Sub(s.since) >= oneRound && s.last.Stream.Result.Last.Sub(s.last.Time) <= complaining {
 				if !stopping(l, s.last.Time) {
-					note(m, proof{Proof: Proof{Silent, s.last.Ref(), s.last.Excerpt()}, at: s.last.Time})
+					note(m, proof{Proof: Proof{Life: Silent, Ref: s.last.Ref(), Text: s.last.Excerpt()}, at: s.last.Time})
 				}
 			}
 		}
@@ -294,7 +315,7 @@ func joins(v *View, n *bundle.Node, l *logs.Node, note func(*Member, proof)) {
 			continue
 		}
 		for _, m := range v.endpoint(ep) {
-			note(m, proof{Proof: Proof{Silent, h.Ref(), h.Excerpt()}})
+			note(m, proof{Proof: Proof{Life: Silent, Ref: h.Ref(), Text: h.Excerpt()}})
 		}
 	}
 }

@@ -49,6 +49,25 @@ func (n *NodeObjects) Find(name string) *NodeObject {
 	return nil
 }
 
+// Of finds the Node a member runs on: by name, else by address; nil when there
+// is none. n may be nil.
+func (n *NodeObjects) Of(m *Member) *NodeObject {
+	if n == nil {
+		return nil
+	}
+	if o := n.Find(m.Name); o != nil {
+		return o
+	}
+	for i := range n.List {
+		for _, u := range m.PeerURLs {
+			if slices.Contains(n.List[i].Addresses, Host(u)) {
+				return &n.List[i]
+			}
+		}
+	}
+	return nil
+}
+
 // HasAddress reports whether some Node has the address.
 func (n *NodeObjects) HasAddress(host string) bool {
 	return slices.ContainsFunc(n.List, func(o NodeObject) bool { return slices.Contains(o.Addresses, host) })

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"coldplane/bundle"
 )
@@ -98,6 +99,7 @@ type Proof struct {
 	Life Life
 	Ref  bundle.Ref
 	Text string
+	At   time.Time // when it was seen; zero: when the evidence was taken
 }
 
 // A Member is one member of a cluster, by all its sources.
@@ -122,6 +124,16 @@ type Member struct {
 type Seen struct {
 	Source *Source
 	*Claim
+}
+
+// Home is the node of the evidence that holds the member's data, or nil.
+func (m *Member) Home() *bundle.Node {
+	for _, s := range m.Claims {
+		if s.Source.Self == m.ID && s.Source.Node != nil && !s.Source.Snapshot {
+			return s.Source.Node
+		}
+	}
+	return nil
 }
 
 // Label names a member for a message: name and id.

@@ -148,12 +148,16 @@ func exitCode(r *report.Report, fail report.Severity, strict bool) error {
 		if r.Baseline != nil && !slices.Contains(r.Baseline.New, x.ID) {
 			continue
 		}
-		if x.Severity.AtLeast(fail) {
+		if x.Severity.AtLeast(fail) && x.Rule != mixedInputs {
 			return exitError(exitFindings)
 		}
 	}
 	return nil
 }
+
+// mixedInputs is the rule about inputs of several clusters: what was given, not
+// what is wrong with a cluster, so it does not decide the exit code.
+const mixedInputs = "BUN102"
 
 // incomplete reports whether evidence was damaged, unusable or missing.
 func incomplete(r *report.Report) bool {

@@ -29,6 +29,9 @@ func Write(w io.Writer, r *report.Report, o report.Options) error {
 	p.verdict()
 	p.findings()
 	p.gaps()
+	if o.Wide {
+		p.versions()
+	}
 	p.inputs()
 	return b.Flush() // bufio keeps the first write error
 }
@@ -87,6 +90,15 @@ func (p *printer) verdict() {
 	p.line("- %s: %s", p.say.T("user traffic"), Code(p.say.T(v.UserPlane), 40))
 	if p.r.AsOf != nil {
 		p.line("- %s: %s (%s)", p.say.T("as of"), p.r.AsOf.UTC().Format("2006-01-02 15:04:05Z"), Code(p.say.T(p.r.AsOfSource), 40))
+	}
+	if in, ok := report.Fact[report.Incident](p.r, report.FactIncident); ok {
+		p.line("- %s; %s %s", p.say.T("incident from %s to %s", in.From.UTC().Format("2006-01-02 15:04:05Z"), in.To.UTC().Format("2006-01-02 15:04:05Z")), p.say.T("it begins with"), Code(in.Why, maxText))
+	}
+	if q, ok := report.Fact[report.Quorum](p.r, report.FactQuorum); ok {
+		p.line("- %s: %s, %s", p.say.T("etcd quorum"), p.say.T(q.State), Code(q.Text, maxText))
+		for _, x := range q.Recovery {
+			p.line("  1. %s: %s", Code(x.Node, 120), Code(x.Text, maxText))
+		}
 	}
 	oc := p.r.Outcomes()
 	p.line("- %s", p.say.T("questions: %d pass, %d fail, %d unknown, %d not applicable", oc[report.Pass], oc[report.Fail], oc[report.Unknown], oc[report.NotApplicable]))
@@ -214,6 +226,28 @@ func (p *printer) gaps() {
 			p.command(c.Command, "  ")
 		}
 	}
+}
+
+// versions writes what runs where as a table.
+func (p *printer) versions() {
+	vs, _ := report.Fact[[]report.Version](p.r, report.FactVersions)
+	if len(vs) == 0 {
+		return
+	}
+	p.head("Versions and how they are known")
+	p.line("| %s | %s | %s | %s |", p.say.T("node"), p.say.T("component"), p.say.T("version"), p.say.T("note"))
+	p.line("|---|---|---|---|")
+	for _, v := range vs {
+		p.line("| %s | %s | %s | %s |", cell(v.Node), cell(v.Component), cell(v.Version), cell(v.Note))
+	}
+}
+
+// cell is a table's cell: a code span in which no bar ends the cell.
+func cell(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ReplaceAll(Code(s, 120), "|", "\\|")
 }
 
 func (p *printer) inputs() {

@@ -40,6 +40,8 @@ func Write(w io.Writer, r *report.Report, o report.Options) error {
 	p.plan()
 	if o.Wide {
 		p.members()
+		p.losses()
+		p.versions()
 		p.stores()
 		p.certificates()
 		p.timeline()

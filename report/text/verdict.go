@@ -18,6 +18,9 @@ func (p *printer) verdict() {
 	if b, ok := report.Fact[report.Banner](p.r, report.FactBanner); ok && b.Text != "" {
 		p.line("%s", p.s.dim(cut(report.Visible(b.Text, maxMessage), p.o.Width)))
 	}
+	if in, ok := report.Fact[report.Incident](p.r, report.FactIncident); ok {
+		p.para(2, "", p.say.T("incident from %s to %s", in.From.UTC().Format("2006-01-02 15:04:05Z"), in.To.UTC().Format("2006-01-02 15:04:05Z"))+"; "+p.say.T("it begins with")+" "+in.Why)
+	}
 	p.chain()
 	p.candidates()
 	if len(v.Do) > 0 {
@@ -84,6 +87,9 @@ func (p *printer) state() {
 			text = p.say.T("%d voters, %d needed, %d to %d alive", q.Voters, q.Need, q.AliveMin, q.AliveMax)
 		}
 		p.para(4, "  ", p.say.T("etcd quorum")+": "+p.say.T(q.State)+", "+text)
+		for i, x := range q.Recovery {
+			p.para(7, safe(fmt.Sprintf("    %d. ", i+1)), x.Node+": "+x.Text)
+		}
 	}
 	p.matrix()
 	p.nodes()

@@ -49,6 +49,8 @@ var chains = []chain{
 	{"C-22", "the members cannot reach each other", "QRM107 NOD110", "QRM105 QRM101", "the error class on both sides of the pair", ""},
 	{"C-23", "an etcd data directory is damaged", "DIR105 QRM116", "STA302 QRM101", "whether the other members are whole", "Do not copy files of one member into another, and do not edit the write-ahead log."},
 	{"C-24", "members hold different data", "QRM109 QRM110", "QRM111 STA302", "the hash of every member at one revision", "Do not restart or defragment members before every one has been backed up separately."},
+	{"C-25", "the kubelet is stopped and what it should restart is gone", "NOD106 NOD107", "STA302 QRM101 HAV103 HAV104", "whether the containers come back when the kubelet runs",
+		"Do not remove etcd members: their data is there and starts with the kubelet."},
 }
 
 // chainOf names the chain that fits a root and what it explains best; nil

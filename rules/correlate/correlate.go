@@ -23,7 +23,10 @@ import (
 )
 
 // Traits are what the catalogue says of a rule.
-type Traits struct{ Symptom, Latent bool }
+type Traits struct {
+	Symptom, Latent bool
+	Gravest         report.Severity // it may find
+}
 
 // rivalRatio is how much better the best candidate must score than one that
 // explains the same symptoms.
@@ -43,8 +46,13 @@ type candidate struct {
 // settled. traits is the catalogue by rule id.
 func Judge(r *report.Report, traits map[string]Traits) {
 	v := &r.Verdict
-	v.Chain, v.Candidates, v.Collect = []report.ChainLink{}, []report.Candidate{}, collect(r)
+	v.Chain, v.Candidates, v.Collect = []report.ChainLink{}, []report.Candidate{}, collect(r, traits)
 	v.Control, v.UserPlane = planes(r)
+	start := time.Time{}
+	if in := incident(r, traits); in != nil {
+		r.Facts[report.FactIncident] = *in
+		start = in.From
+	}
 
 	var fs []*report.Finding
 	for i := range r.Findings {
@@ -55,7 +63,7 @@ func Judge(r *report.Report, traits map[string]Traits) {
 	g := build(fs, compile(edges))
 	g.contribute(compile(contributions))
 	g.mark()
-	cands := g.candidates(traits, incidentStart(r, fs, traits))
+	cands := g.candidates(traits, start)
 	if len(cands) == 0 {
 		quiet(r)
 		return
@@ -166,20 +174,6 @@ func rivals(best candidate, others []candidate) []candidate {
 		}
 	}
 	return out
-}
-
-// incidentStart is the earliest time of an active grave finding.
-func incidentStart(r *report.Report, fs []*report.Finding, traits map[string]Traits) time.Time {
-	if inc, ok := report.Fact[report.Incident](r, report.FactIncident); ok {
-		return inc.From
-	}
-	var t time.Time
-	for _, f := range fs {
-		if f.ObservedAt != nil && f.Severity.AtLeast(report.High) && !traits[f.Rule].Latent && (t.IsZero() || f.ObservedAt.Before(t)) {
-			t = *f.ObservedAt
-		}
-	}
-	return t
 }
 
 // cause writes the verdict of one root.
@@ -330,17 +324,41 @@ func quiet(r *report.Report) {
 	v.Summary = "Nothing that needs an act was found, and every question could be answered."
 }
 
-// collect names the evidence whose absence left most questions open.
-func collect(r *report.Report) []report.Collect {
-	out := []report.Collect{}
-	seen := []string{}
+// maxCollect is how many things a reader is asked to get.
+const maxCollect = 6
+
+// collect names the evidence whose absence left questions open, by what they
+// would decide: a critical question counts more than many small ones. What one
+// command gets is asked for once.
+func collect(r *report.Report, traits map[string]Traits) []report.Collect {
+	weight := map[string]float64{}
+	rules := map[string][]string{}
+	var kinds []string
 	for _, g := range r.Gaps() {
-		if g.Reason != string(bundle.NotCollected) || slices.Contains(seen, g.Evidence) {
+		if g.Reason != string(bundle.NotCollected) {
 			continue
 		}
-		seen = append(seen, g.Evidence)
-		info := bundle.Kind(g.Evidence).Info()
-		out = append(out, report.Collect{What: info.What, Command: info.Command})
+		if !slices.Contains(kinds, g.Evidence) {
+			kinds = append(kinds, g.Evidence)
+		}
+		for _, id := range g.Rules {
+			if !slices.Contains(rules[g.Evidence], id) {
+				rules[g.Evidence] = append(rules[g.Evidence], id)
+				weight[g.Evidence] += severityWeight(traits[id].Gravest)
+			}
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a, b)) })
+	out := []report.Collect{}
+	for _, k := range kinds {
+		info := bundle.Kind(k).Info()
+		i := slices.IndexFunc(out, func(c report.Collect) bool { return c.Command == info.Command })
+		switch {
+		case i >= 0:
+			out[i].What += "; " + info.What
+		case len(out) < maxCollect:
+			out = append(out, report.Collect{What: info.What, Command: info.Command})
+		}
 	}
 	return out
 }
@@ -379,11 +397,18 @@ func planeOf(state string) string {
 	return report.PlaneUnknown
 }
 
+func gravest(r *analyze.Rule) report.Severity {
+	if len(r.Severities) == 0 {
+		return report.Info
+	}
+	return r.Severities[0]
+}
+
 // TraitsOf reads the traits of a catalogue.
 func TraitsOf(rules []*analyze.Rule) map[string]Traits {
 	m := map[string]Traits{}
 	for _, r := range rules {
-		m[r.ID] = Traits{r.Symptom, r.Latent}
+		m[r.ID] = Traits{r.Symptom, r.Latent, gravest(r)}
 	}
 	return m
 }

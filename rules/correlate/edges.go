@@ -19,7 +19,8 @@ const (
 
 // An edge says that findings of one rule can explain findings of another.
 // Selectors are rule ids, several separated by blanks; "STA302:etcd" asks for
-// a subject or message that contains "etcd".
+// a subject or message that contains "etcd", "QRM107:!silent" for one that does
+// not.
 type edge struct {
 	cause, effect string
 	join          join
@@ -37,6 +38,7 @@ var edges = []edge{
 	{"NOD103", "PKI101 QRM108", node, 0, `(?i)current time`, 0.8},
 	{"NOD106 NOD107 NOD105 NOD104", "HAV202 STA301", node, 0, ``, 0.8},
 	{"NOD107", "NOD106", node, 0, `(?i)runtime`, 0.8},
+	{"NOD106", "STA302:signal", node, 0, `(?i)killed by a signal`, 0.6},
 	{"NOD104 NOD105", "NOD106", node, 0, `(?i)swap|cgroup`, 0.7},
 	{"NOD105", "STA302", node, 0, `(?i)sandbox|SIGTERM|terminat`, 0.7},
 	{"STA203 UPG301 PKI302", "NOD106", node, 0, `(?i)unknown flag|feature gate|expired|bootstrap`, 0.7},
@@ -53,6 +55,8 @@ var edges = []edge{
 	{"STA302:etcd", "QRM101 QRM107", cluster, 0, ``, 0.7},
 	{"STA302:etcd", "STA302:apiserver", node, 0, `(?i)2379|etcd`, 0.7},
 	{"STA302:etcd STA302:apiserver", "STA302:controller-manager STA302:scheduler", node, 0, `(?i)lease|leader|connection refused`, 0.6},
+	{"STA302:controller-manager STA302:scheduler", "HAV301", component, 0, ``, 0.8},
+	{"STA201", "STA206", component, 0, ``, 0.8},
 	{"DIR101", "DIR103", node, 0, ``, 0.8},
 	{"DIR101 DIR103 DIR104", "RST102 QRM112 QRM109", cluster, 0, `(?i)data-dir|member-initialized`, 0.6},
 	{"DIR102", "RST102 QRM109", cluster, 0, `(?i)data-dir|member-initialized`, 0.6},
@@ -78,7 +82,8 @@ var edges = []edge{
 	{"CAP105 CAP113 ADM403", "NOD108", cluster, 0, ``, 0.4},
 	{"QRM106", "QRM105", cluster, 5 * time.Second, `(?i)disk|fdatasync|took`, 0.8},
 	{"QRM106", "STA302 HAV302 HAV301 STA208", cluster, 0, `(?i)slow|took|timed out|lease`, 0.6},
-	{"QRM107", "QRM105 QRM101 QRM111", cluster, 0, ``, 0.7},
+	{"QRM107:!silent", "QRM105 QRM101 QRM111", cluster, 0, ``, 0.7},
+	{"QRM101", "QRM107:silent QRM105", cluster, 0, ``, 0.7},
 	{"QRM105", "STA302:controller-manager STA302:scheduler HAV302", cluster, 15 * time.Second, `(?i)lease|leader`, 0.7},
 	{"QRM102 QRM103", "QRM101 UPG501 HAV402 QRM107", cluster, 0, ``, 0.7},
 	{"QRM103", "QRM102", cluster, 0, ``, 0.5},
@@ -133,7 +138,8 @@ func parse(s string) []selector {
 
 func matches(sels []selector, f *report.Finding) bool {
 	for _, s := range sels {
-		if s.rule == f.Rule && (s.word == "" || strings.Contains(strings.ToLower(f.Subject+" "+f.Message), s.word)) {
+		word, not := strings.CutPrefix(s.word, "!")
+		if s.rule == f.Rule && (word == "" || strings.Contains(strings.ToLower(f.Subject+" "+f.Message), word) != not) {
 			return true
 		}
 	}

@@ -37,6 +37,9 @@ func layerOf(f *report.Finding) layer {
 		}
 		return layerControl
 	}
+	if f.Rule == "QRM107" && strings.Contains(f.Message, "silent") {
+		return layerData // a lost member, not a lost connection
+	}
 	for n := len(f.Rule); n >= 3; n-- {
 		if l, ok := layers[f.Rule[:n]]; ok {
 			return l

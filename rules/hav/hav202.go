@@ -2,6 +2,7 @@ package hav
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"coldplane/analyze/quorum"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
+	"coldplane/bundle/hostfacts"
 	"coldplane/report"
 )
 
@@ -28,8 +30,8 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://kubernetes.io/docs/concepts/architecture/nodes/#condition"},
 		Since: "v0.1",
 	},
-	Needs: []analyze.Need{objects.Cluster, cri.OnNode},
-	Wants: []analyze.Need{host.Units, quorum.Joined},
+	Needs: []analyze.Need{objects.Cluster},
+	Wants: []analyze.Need{cri.OnNode, host.Processes, host.Units, quorum.Joined},
 	Run:   contradiction,
 })
 
@@ -47,23 +49,11 @@ func contradiction(p *analyze.Pass) error {
 		if i < 0 {
 			continue
 		}
-		v, err := cri.OnNode.Try(p, nodes[i])
-		if err != nil || !v.Listed {
+		alive, dead, proof, ok := running(p, nodes[i])
+		if !ok {
 			continue
 		}
 		compared = true
-		var alive []string
-		var proof []analyze.Evidence
-		dead := ""
-		for _, c := range staticpod.Components() {
-			if r := v.Running(c); r != nil {
-				alive = append(alive, c)
-				proof = append(proof, analyze.Context(r.Where(), c+" running since "+clock(r.Began())))
-			} else if x := v.Newest(c); x != nil && dead == "" {
-				dead = c
-				proof = append(proof, analyze.Context(x.Where(), c+" "+x.State))
-			}
-		}
 		isReady := ready(o.Value)
 		switch {
 		case isReady == corev1.ConditionFalse && !serviceDown(p, nodes[i]):
@@ -76,7 +66,7 @@ func contradiction(p *analyze.Pass) error {
 			p.Report(analyze.Finding{Node: nodes[i], Subject: "node status", Severity: sev,
 				Message:  fmt.Sprintf("node %s is not Ready (%s), but %s run on it%s", o.Value.Name, reasonOf(o.Value), strings.Join(alive, ", "), more),
 				Evidence: append([]analyze.Evidence{analyze.See(o.Ref, "Ready="+string(isReady))}, proof...)})
-		case isReady == corev1.ConditionTrue && len(alive) == 0 && dead != "":
+		case isReady == corev1.ConditionTrue && len(alive) == 0 && dead:
 			p.Report(analyze.Finding{Node: nodes[i], Subject: "node status", Severity: report.Medium,
 				Message:  fmt.Sprintf("node %s is called Ready, but nothing of the control plane runs on it", o.Value.Name),
 				Evidence: append([]analyze.Evidence{analyze.See(o.Ref, "Ready=True")}, proof...)})
@@ -86,6 +76,40 @@ func contradiction(p *analyze.Pass) error {
 		p.Unknown(bundle.KindCRI, nil, bundle.NotCollected, "no node of which both the Node object and the list of containers are here")
 	}
 	return nil
+}
+
+// running names the control-plane components that run on a node: by its process
+// table, which outlives a stopped runtime, else by the runtime's list. dead says
+// that some component is known not to run; ok is false when neither is there.
+func running(p *analyze.Pass, n *bundle.Node) (alive []string, dead bool, proof []analyze.Evidence, ok bool) {
+	ps, perr := host.Processes.Try(p, n)
+	v, verr := cri.OnNode.Try(p, n)
+	if verr == nil && !v.Listed {
+		v = nil
+	}
+	if (perr != nil || len(ps.Items) == 0) && v == nil {
+		return nil, false, nil, false
+	}
+	for _, c := range staticpod.Components() {
+		if perr == nil {
+			if i := slices.IndexFunc(ps.Items, func(x hostfacts.Process) bool { return x.Comm == c[:min(15, len(c))] && x.State != "Z" }); i >= 0 {
+				alive = append(alive, c)
+				proof = append(proof, analyze.Context(ps.Refs[i], "process "+c))
+				continue
+			}
+		}
+		if v == nil {
+			continue
+		}
+		if r := v.Running(c); r != nil && perr != nil {
+			alive = append(alive, c)
+			proof = append(proof, analyze.Context(r.Where(), c+" running since "+clock(r.Began())))
+		} else if x := v.Newest(c); x != nil && !dead {
+			dead = true
+			proof = append(proof, analyze.Context(x.Where(), c+" "+x.State))
+		}
+	}
+	return alive, dead, proof, true
 }
 
 // serviceDown reports whether kubelet or runtime are known not to run.

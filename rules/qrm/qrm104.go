@@ -61,7 +61,7 @@ func domains(p *analyze.Pass, v *quorum.View, c *quorum.Cluster, nodes *quorum.N
 		}
 	}
 	for _, m := range c.Voters() {
-		n := nodeOf(m, nodes)
+		n := nodes.Of(m)
 		if n == nil || n.Zone == "" {
 			continue
 		}
@@ -96,19 +96,4 @@ func domains(p *analyze.Pass, v *quorum.View, c *quorum.Cluster, nodes *quorum.N
 		break
 	}
 	return asked
-}
-
-// nodeOf finds the Node a member runs on: by name, else by address.
-func nodeOf(m *quorum.Member, nodes *quorum.NodeObjects) *quorum.NodeObject {
-	if n := nodes.Find(m.Name); n != nil {
-		return n
-	}
-	for i := range nodes.List {
-		for _, u := range m.PeerURLs {
-			if slices.Contains(nodes.List[i].Addresses, quorum.Host(u)) {
-				return &nodes.List[i]
-			}
-		}
-	}
-	return nil
 }

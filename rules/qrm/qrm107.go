@@ -3,12 +3,14 @@ package qrm
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"coldplane/analyze"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/logs/signature"
+	"coldplane/analyze/quorum"
 	"coldplane/bundle"
 	"coldplane/report"
 )
@@ -30,6 +32,7 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "flaps", Default: 5, Unit: "losses per hour"},
 	},
 	Needs: []analyze.Need{logs.OnNode},
+	Wants: []analyze.Need{quorum.Joined},
 	Run:   peerLost,
 })
 
@@ -68,7 +71,7 @@ func peerLost(p *analyze.Pass) error {
 			cut = append(cut, q)
 		}
 	}
-	size := len(peers) + 1
+	size := max(len(peers)+1, voters(p, peers)) // a peer in good health is never spoken of
 	for _, q := range peers {
 		switch {
 		case slices.Contains(cut, q):
@@ -81,6 +84,9 @@ func peerLost(p *analyze.Pass) error {
 				at = q.first
 			}
 			msg := fmt.Sprintf("peer %s has been unreachable since %s%s%s", q.id, clock(at.Time), reason(q.lastError), more)
+			if silent(p, q.id) {
+				msg += "; it is silent to all that could be asked: look first whether its machine and its etcd run at all"
+			}
 			ev := []analyze.Evidence{at.See()}
 			if q.unhealthy != nil {
 				ev = append(ev, analyze.Context(q.unhealthy.Ref(), q.unhealthy.Excerpt()))
@@ -93,6 +99,39 @@ func peerLost(p *analyze.Pass) error {
 		}
 	}
 	return nil
+}
+
+// voters counts the voters of the cluster the peers belong to; 0 when it is not known.
+func voters(p *analyze.Pass, peers []*peer) int {
+	v, err := quorum.Joined.Try(p, nil)
+	if err != nil {
+		return 0
+	}
+	for _, c := range v.Clusters {
+		for _, q := range peers {
+			if id, err := strconv.ParseUint(q.id, 16, 64); err == nil && c.Member(id) != nil {
+				return len(c.Voters())
+			}
+		}
+	}
+	return 0
+}
+
+// silent reports whether nothing in the evidence speaks for a member: no sign
+// of life, and no evidence from its own node. That is a lost member rather than a
+// lost connection.
+func silent(p *analyze.Pass, id string) bool {
+	v, err := quorum.Joined.Try(p, nil)
+	n, perr := strconv.ParseUint(id, 16, 64)
+	if err != nil || perr != nil {
+		return false
+	}
+	for _, c := range v.Clusters {
+		if m := c.Member(n); m != nil {
+			return m.Life == quorum.Silent && m.Home() == nil
+		}
+	}
+	return false
 }
 
 func reason(text string) string {
