@@ -177,8 +177,8 @@ func (g *grid) mirrors(n *bundle.Node) {
 
 // rungs are the steps of the ladder that get a row of their own.
 var rungs = []struct{ target, step, row string }{
-	{hostfacts.TargetEndpoint, "tcp", "VIP TCP"}, {hostfacts.TargetEndpoint, "get", "VIP authenticated GET"},
-	{hostfacts.TargetLocal, "livez", "API /livez"}, {hostfacts.TargetLocal, "readyz", "API /readyz"}, {hostfacts.TargetLocal, "get", "API authenticated GET"},
+	{"endpoint", "tcp", "VIP TCP"}, {"endpoint", "get", "VIP authenticated GET"},
+	{"local", "livez", "API /livez"}, {"local", "readyz", "API /readyz"}, {"local", "get", "API authenticated GET"},
 }
 
 // probes adds what the node reached, each rung for itself.
@@ -195,7 +195,7 @@ func (g *grid) probes(c *analyze.Ctx, n *bundle.Node) {
 		t := l.Items[i]
 		j := slices.IndexFunc(t.Rungs, func(r hostfacts.Rung) bool { return r.Step == want.step })
 		if j < 0 {
-			g.add(report.PlaneOfControl, n.Name, want.row, report.NotKnown, t.URL+": not tried, an earlier step failed", time.Time{}, l.Refs[i])
+			g.add(report.PlaneOfControl, n.Name, want.row, report.NotKnown, t.URL+": not tried: no credential, or nothing answered before", time.Time{}, l.Refs[i])
 			continue
 		}
 		r := t.Rungs[j]

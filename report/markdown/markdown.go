@@ -95,7 +95,7 @@ func (p *printer) verdict() {
 		p.line("- %s; %s %s", p.say.T("incident from %s to %s", in.From.UTC().Format("2006-01-02 15:04:05Z"), in.To.UTC().Format("2006-01-02 15:04:05Z")), p.say.T("it begins with"), Code(in.Why, maxText))
 	}
 	if q, ok := report.Fact[report.Quorum](p.r, report.FactQuorum); ok {
-		p.line("- %s: %s, %s", p.say.T("etcd quorum"), p.say.T(q.State), Code(q.Text, maxText))
+		p.line("- %s: %s, %s", p.say.T("etcd quorum"), Code(p.say.T(q.State), 40), Code(q.Text, maxText))
 		for _, x := range q.Recovery {
 			p.line("  1. %s: %s", Code(x.Node, 120), Code(x.Text, maxText))
 		}
@@ -228,26 +228,20 @@ func (p *printer) gaps() {
 	}
 }
 
-// versions writes what runs where as a table.
+// versions writes what runs where.
 func (p *printer) versions() {
 	vs, _ := report.Fact[[]report.Version](p.r, report.FactVersions)
 	if len(vs) == 0 {
 		return
 	}
 	p.head("Versions and how they are known")
-	p.line("| %s | %s | %s | %s |", p.say.T("node"), p.say.T("component"), p.say.T("version"), p.say.T("note"))
-	p.line("|---|---|---|---|")
 	for _, v := range vs {
-		p.line("| %s | %s | %s | %s |", cell(v.Node), cell(v.Component), cell(v.Version), cell(v.Note))
+		s := Code(v.Component, 120) + " " + Code(v.Version, 120) + p.on(v.Node)
+		if v.Note != "" {
+			s += ": " + Code(v.Note, maxValue)
+		}
+		p.line("- %s", s)
 	}
-}
-
-// cell is a table's cell: a code span in which no bar ends the cell.
-func cell(s string) string {
-	if s == "" {
-		return ""
-	}
-	return strings.ReplaceAll(Code(s, 120), "|", "\\|")
 }
 
 func (p *printer) inputs() {

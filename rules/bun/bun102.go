@@ -80,12 +80,13 @@ func severalClusters(clusters identity.Clusters) analyze.Finding {
 		var names []string
 		by := ""
 		for _, x := range c {
-			names = append(names, x.Node.Name)
 			switch {
 			case x.UID != "":
+				names = append(names, x.Node.Name)
 				by = x.UID
 				ev = append(ev, analyze.Context(x.UIDRef, "uid of namespace kube-system: "+x.UID))
-			case x.Etcd != "":
+			case x.Etcd != "" && x.CA != "":
+				names = append(names, x.Node.Name)
 				by = "etcd " + x.Etcd
 				ev = append(ev, analyze.Context(x.EtcdRef, "cluster id "+x.Etcd), analyze.Context(x.CARef, "key of the CA: "+x.CA))
 			}

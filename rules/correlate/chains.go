@@ -14,6 +14,10 @@ type chain struct {
 	doNot    string // what would make it worse
 }
 
+// common are chains about one cause on several subjects: the root's rule must
+// have fired more than once.
+var common = map[string]bool{"C-02": true}
+
 // chains are the explanations coldplane knows, in the order in which they are
 // preferred when two fit equally.
 var chains = []chain{
@@ -37,7 +41,7 @@ var chains = []chain{
 	{"C-11", "the node's address or name changed", "NOD113 NOD112", "STA302 PKI205 HAV103 QRM107", "the addresses of the interfaces now", "Do not re-issue certificates before deciding whether the old address can come back."},
 	{"C-12", "the upgrade broke it", "UPG301 UPG201 UPG401 UPG402 UPG403 UPG404", "STA203 STA302 QRM101 QRM102", "whether the failure began with the change of image", "Do not continue the upgrade on the other nodes."},
 	{"C-13", "a wrong clock makes valid certificates look invalid", "NOD103", "PKI101 QRM108 HAV202", "the certificate's dates by another node's clock", "Do not renew certificates before the clock is right."},
-	{"C-14", "machines are gone and quorum with them", "QRM101", "HAV103 HAV201 HAV301 HAV104", "whether the machines answer at all: power, hypervisor, network first",
+	{"C-14", "machines that carry etcd members are gone", "QRM101", "HAV103 HAV201 HAV301 HAV104 QRM107 QRM105", "whether the machines answer at all: power, hypervisor, network first",
 		"Do not remove members and do not use --force-new-cluster while a lost machine may come back."},
 	{"C-15", "one node has another CA or service-account key", "PKI203 PKI204 STA205", "ADM201 HAV301 STA205", "whether only that node's API server rejects tokens", "Do not regenerate the key on the healthy nodes."},
 	{"C-16", "only the administrator's copy is old", "PKI301", "", "whether another credential works", ""},
@@ -46,22 +50,24 @@ var chains = []chain{
 	{"C-19", "the kubelet or the runtime is down, the control plane is not", "NOD106 NOD107 NOD105 NOD104 PKI302", "HAV202 STA301", "whether the etcd and API processes are older than the stop", "Do not remove the node's etcd member: it is alive, or comes back with the runtime."},
 	{"C-20", "a stray manifest replaces the real one", "STA101 STA301", "STA301 STA302", "which file the running container came from", "Do not rename the copy inside the directory: move it out."},
 	{"C-21", "the virtual IP does not follow the API's health", "HAV102 PKI304", "HAV103", "whether the backends answer directly", ""},
-	{"C-22", "the members cannot reach each other", "QRM107 NOD110", "QRM105 QRM101", "the error class on both sides of the pair", ""},
+	{"C-22", "the members cannot reach each other", "QRM107 NOD110", "QRM105 QRM101 QRM111", "the error class on both sides of the pair", ""},
 	{"C-23", "an etcd data directory is damaged", "DIR105 QRM116", "STA302 QRM101", "whether the other members are whole", "Do not copy files of one member into another, and do not edit the write-ahead log."},
 	{"C-24", "members hold different data", "QRM109 QRM110", "QRM111 STA302", "the hash of every member at one revision", "Do not restart or defragment members before every one has been backed up separately."},
 	{"C-25", "the kubelet is stopped and what it should restart is gone", "NOD106 NOD107", "STA302 QRM101 HAV103 HAV104", "whether the containers come back when the kubelet runs",
 		"Do not remove etcd members: their data is there and starts with the kubelet."},
+	{"C-26", "a certificate has expired", "PKI101", "PKI302 HAV103 HAV202 HAV301 QRM108 STA302 PKI301 PKI304 PKI401", "whether the clock of the node is right", ""},
 }
 
-// chainOf names the chain that fits a root and what it explains best; nil
-// when none does.
-func chainOf(root *report.Finding, explained []*report.Finding) *chain {
+// chainOf names the chain that fits a root and what it explains best; nil when
+// none does. A root that explains something must explain what the chain is
+// about; times is how often the root's rule fired.
+func chainOf(root *report.Finding, explained []*report.Finding, times int) *chain {
 	var best *chain
 	score := -1
 	for i := range chains {
 		c := &chains[i]
 		roots := parse(c.roots)
-		if !matches(roots, root) {
+		if !matches(roots, root) || common[c.id] && times < 2 {
 			continue
 		}
 		s := 0
@@ -70,6 +76,9 @@ func chainOf(root *report.Finding, explained []*report.Finding) *chain {
 			if matches(path, f) {
 				s++
 			}
+		}
+		if s == 0 && len(explained) > 0 {
+			continue
 		}
 		if roots[0].rule == root.Rule {
 			s++

@@ -70,7 +70,7 @@ func Judge(r *report.Report, traits map[string]Traits) {
 	}
 	best := cands[0]
 	if rs := rivals(best, cands[1:]); len(rs) > 0 {
-		candidatesVerdict(r, append([]candidate{best}, rs...))
+		candidatesVerdict(r, g, append([]candidate{best}, rs...))
 		return
 	}
 	cause(r, g, best, traits)
@@ -82,6 +82,17 @@ var background = map[string]bool{
 	"STA206": true, "STA210": true, "BUN101": true, "BUN103": true, "BUN104": true, "QRM113": true,
 	"QRM104": true, "QRM114": true, "QRM115": true, "RST106": true, "HAV403": true, "STA104": true, "PKI207": true, "NOD109": true,
 	"ADM102": true, "ADM103": true, "ADM302": true, "ADM402": true, "UPG202": true, "UPG203": true, "UPG204": true,
+}
+
+// times counts the findings of a rule.
+func (g *graph) times(rule string) int {
+	n := 0
+	for _, f := range g.fs {
+		if f.Rule == rule {
+			n++
+		}
+	}
+	return n
 }
 
 // mark writes Explains and ExplainedBy.
@@ -185,7 +196,7 @@ func cause(r *report.Report, g *graph, best candidate, traits map[string]Traits)
 		v.State = report.StateUndetermined
 	}
 	v.Do = best.f.Fix
-	if c := chainOf(best.f, best.explained); c != nil {
+	if c := chainOf(best.f, best.explained, g.times(best.f.Rule)); c != nil {
 		v.ChainName = c.id + " " + c.name
 		if c.doNot != "" && best.f.Severity.AtLeast(report.High) {
 			v.DoNot = append(v.DoNot, strings.TrimPrefix(c.doNot, "Do not "))
@@ -296,13 +307,13 @@ func plural(n int) string {
 }
 
 // candidatesVerdict says that two or more causes explain the same symptoms.
-func candidatesVerdict(r *report.Report, cs []candidate) {
+func candidatesVerdict(r *report.Report, g *graph, cs []candidate) {
 	v := &r.Verdict
 	v.State = report.StateCandidates
 	var names []string
 	for _, c := range cs {
 		decides := "the time each began"
-		if ch := chainOf(c.f, c.explained); ch != nil {
+		if ch := chainOf(c.f, c.explained, g.times(c.f.Rule)); ch != nil {
 			decides = ch.decides
 		}
 		v.Candidates = append(v.Candidates, report.Candidate{Finding: c.f.ID, Score: float64(int(c.score*100)) / 100, Decides: decides})
