@@ -2,6 +2,7 @@ package correlate
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"coldplane/report"
@@ -25,7 +26,7 @@ func incident(r *report.Report, traits map[string]Traits) *report.Incident {
 		}
 		grave = true
 		if f.ObservedAt != nil && (in == nil || f.ObservedAt.Before(in.From)) {
-			in = &report.Incident{From: *f.ObservedAt, Why: f.Rule + ": " + f.Message}
+			in = &report.Incident{From: *f.ObservedAt, Why: short(f.Rule + ": " + f.Message)}
 		}
 	}
 	if !grave {
@@ -63,6 +64,16 @@ func opening(e report.Event) string {
 	s := e.Source + ": " + e.Text
 	if e.Node != "" {
 		s = e.Node + " " + s
+	}
+	return short(s)
+}
+
+// short cuts a sign to what fits a line: its first clause, at most.
+func short(s string) string {
+	s, _, _ = strings.Cut(s, "; ")
+	s, _, _ = strings.Cut(s, " (")
+	if r := []rune(s); len(r) > 140 {
+		s = string(r[:140]) + "…"
 	}
 	return s
 }
