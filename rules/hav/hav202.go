@@ -49,7 +49,7 @@ func contradiction(p *analyze.Pass) error {
 		if i < 0 {
 			continue
 		}
-		alive, dead, proof, ok := running(p, nodes[i])
+		alive, dead, proof, ok := whatRuns(p, nodes[i])
 		if !ok {
 			continue
 		}
@@ -78,10 +78,10 @@ func contradiction(p *analyze.Pass) error {
 	return nil
 }
 
-// running names the control-plane components that run on a node: by its process
+// whatRuns names the control-plane components that run on a node: by its process
 // table, which outlives a stopped runtime, else by the runtime's list. dead says
 // that some component is known not to run; ok is false when neither is there.
-func running(p *analyze.Pass, n *bundle.Node) (alive []string, dead bool, proof []analyze.Evidence, ok bool) {
+func whatRuns(p *analyze.Pass, n *bundle.Node) (alive []string, dead bool, proof []analyze.Evidence, ok bool) {
 	ps, perr := host.Processes.Try(p, n)
 	v, verr := cri.OnNode.Try(p, n)
 	if verr == nil && !v.Listed {
