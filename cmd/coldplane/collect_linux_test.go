@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,9 +67,15 @@ func TestKilledCollections(t *testing.T) {
 	bin, root := program(t), nodeTree(t, "cp1")
 	r := rand.New(rand.NewPCG(1, 2))
 	whole, interrupted, none := 0, 0, 0
+	signals := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM}
 	rounds := 60
+	if os.Getenv("COLDPLANE_TORTURE") == "full" { // 300 killed, 60 interrupted
+		signals = slices.Concat(slices.Repeat([]syscall.Signal{syscall.SIGKILL}, 10), []syscall.Signal{syscall.SIGINT, syscall.SIGTERM})
+		rounds = 360
+	}
+	ended := map[syscall.Signal]map[string]int{syscall.SIGKILL: {}, syscall.SIGINT: {}, syscall.SIGTERM: {}}
 	for i := range rounds {
-		sig := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM}[i%4]
+		sig := signals[i%len(signals)]
 		dir := t.TempDir()
 		out := filepath.Join(dir, "b.tar.zst")
 		c := exec.Command(bin, "collect", "--root", root, "-o", out, "--rate", "20000000", "--reserve", "0", "--low-priority=false")
@@ -80,17 +87,20 @@ func TestKilledCollections(t *testing.T) {
 		_ = c.Wait()              // the exit code is not the question
 		if _, err := os.Stat(out); err == nil {
 			whole++
+			ended[sig]["whole"]++
 			if v := stateOf(t, out); v.State != archive.Intact {
 				t.Errorf("round %d, %s: the bundle is %s: %v", i, sig, v.State, v.Problems)
 			}
 		} else if _, err := os.Stat(out + archive.InterruptedSuffix); err == nil {
 			interrupted++
+			ended[sig]["interrupted"]++
 			v := stateOf(t, out+archive.InterruptedSuffix)
 			if v.Manifest == nil || v.Manifest.Status != archive.Interrupted || len(v.Problems) != 1 {
 				t.Errorf("round %d, %s: the interrupted bundle: %v", i, sig, v.Problems)
 			}
 		} else {
 			none++
+			ended[sig]["none"]++
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*")); sig != syscall.SIGKILL {
 			for _, l := range left {
@@ -100,7 +110,7 @@ func TestKilledCollections(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d rounds: %d whole, %d interrupted, %d none", rounds, whole, interrupted, none)
+	t.Logf("%d rounds: %d whole, %d interrupted, %d none; %v", rounds, whole, interrupted, none, ended)
 	if interrupted == 0 {
 		t.Error("no round was interrupted: the test does not test")
 	}
@@ -180,5 +190,44 @@ func TestNodesOverSSH(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "cp3: failed") {
 		t.Errorf("stderr: %s", stderr.String())
+	}
+}
+
+// A collection writes nothing but its output and an unlinked spool file.
+func TestWritesNothingElse(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("no strace here")
+	}
+	bin, root, dir := program(t), nodeTree(t, "cp1"), t.TempDir()
+	trace := filepath.Join(t.TempDir(), "trace")
+	out, err := exec.Command(strace, "-f", "-qq", "-o", trace, "-e", "trace=open,openat,openat2,creat,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,link,linkat,symlink,symlinkat,truncate,chmod,fchmodat,chown,fchownat,mknod,mknodat,utimensat",
+		bin, "collect", "--root", root, "-o", filepath.Join(dir, "b.tar.zst"), "--rate", "0", "--reserve", "0").CombinedOutput()
+	if err != nil {
+		t.Skipf("cannot trace here: %v: %s", err, out)
+	}
+	b, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, spool := 0, 0
+	for line := range strings.Lines(string(b)) {
+		opens := strings.Contains(line, " open") || strings.Contains(line, "(open")
+		if opens && !strings.Contains(line, "O_WRONLY") && !strings.Contains(line, "O_RDWR") && !strings.Contains(line, "O_CREAT") || strings.Contains(line, " resumed>") {
+			continue
+		}
+		if strings.Contains(line, ".coldplane-spool-") {
+			spool++
+		}
+		switch {
+		case strings.Contains(line, dir): // the output and, beside it, the spool
+			changes++
+		case strings.Contains(line, "/proc/self/oom_score_adj"), strings.Contains(line, "/dev/null"), strings.Contains(line, "---"), strings.Contains(line, "+++"):
+		default:
+			t.Errorf("writes elsewhere: %s", line)
+		}
+	}
+	if changes < 3 || spool < 2 { // created and renamed; created and removed
+		t.Errorf("%d changes, %d of them of the spool: the trace shows too little:\n%s", changes, spool, b)
 	}
 }
