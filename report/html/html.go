@@ -31,7 +31,7 @@ func Write(w io.Writer, r *report.Report, o report.Options) error {
 		return err
 	}
 	b := bufio.NewWriter(w)
-	if err := t.ExecuteTemplate(b, "page.tmpl", newView(clean(r), o, say)); err != nil {
+	if err := t.ExecuteTemplate(b, "page.tmpl", newView(clean(say.Report(r, o)), o, say)); err != nil {
 		return err
 	}
 	return b.Flush()

@@ -151,7 +151,7 @@ func (v *view) findings(o report.Options, say *words.Words) {
 		if d, ok := o.Rule(f.Rule); ok {
 			t, _ := say.Rule(d.ID, d.Title, d.Why, d.Fix)
 			x.Why = t.Why
-			if t.Fix != d.Fix {
+			if t.Fix != d.Fix && !say.Speaks(f.Fix) {
 				x.FixWords = t.Fix
 			}
 			if f.Title == d.Title {

@@ -25,7 +25,8 @@ const (
 // Write writes the report.
 func Write(w io.Writer, r *report.Report, o report.Options) error {
 	b := bufio.NewWriter(w)
-	p := &printer{w: b, r: r, o: o, say: words.For(o.Lang)}
+	say := words.For(o.Lang)
+	p := &printer{w: b, r: say.Report(r, o), o: o, say: say}
 	p.verdict()
 	p.findings()
 	p.gaps()

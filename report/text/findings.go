@@ -59,7 +59,7 @@ func (p *printer) finding(f *report.Finding) {
 		p.line("  %s: %s", p.s.bold(p.say.T("fix")), p.say.T("see above, what to do"))
 	default:
 		p.line("  %s", p.s.bold(p.say.T("fix")))
-		if d, _ := p.o.Rule(f.Rule); translated && t.Fix != d.Fix {
+		if d, _ := p.o.Rule(f.Rule); translated && t.Fix != d.Fix && !p.say.Speaks(f.Fix) {
 			p.para(4, "    ", t.Fix)
 		}
 		p.steps(f.Fix, 4, f.Rule)

@@ -30,7 +30,8 @@ func Write(w io.Writer, r *report.Report, o report.Options) error {
 	}
 	o.Width = max(o.Width, minWidth)
 	b := bufio.NewWriter(w)
-	p := &printer{w: b, o: o, s: style{o.Color}, r: r, say: words.For(o.Lang)}
+	say := words.For(o.Lang)
+	p := &printer{w: b, o: o, s: style{o.Color}, r: say.Report(r, o), say: say}
 	p.verdict()
 	p.state()
 	p.findings()

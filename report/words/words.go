@@ -22,7 +22,8 @@ import (
 
 // A language has a directory: report.yaml holds what the reports say, keyed by
 // the English sentence, rules/ a file per family with rule ids and in "of" the
-// mark (Sum) of the English text that was translated.
+// mark (Sum) of the English text that was translated, say/ sentences that stand
+// in a report's fields (steps, causes), %s and %d for what they name.
 //
 //go:embed ko
 var files embed.FS
@@ -60,6 +61,7 @@ type Words struct {
 	printer *message.Printer
 	said    map[string]string    // English -> translation, fmt verbs kept
 	rules   map[string]ruleWords // by rule id
+	says    []saying
 }
 
 // Languages returns the names For takes.
@@ -73,7 +75,8 @@ func For(lang string) *Words {
 	w := &Words{tag: language.English}
 	if lang == "ko" {
 		w.tag = language.Korean
-		w.said, w.rules = read[string]("ko/*.yaml"), read[ruleWords]("ko/rules/*.yaml")
+		w.said, w.rules = read[string]("ko/report.yaml"), read[ruleWords]("ko/rules/*.yaml")
+		w.says = sayings(read[string]("ko/say/*.yaml"))
 	}
 	b := catalog.NewBuilder(catalog.Fallback(language.English))
 	for k, v := range w.said {
@@ -129,6 +132,16 @@ func (w *Words) Rule(id, title, why, fix string) (t RuleText, translated bool) {
 	x := w.rules[id]
 	t = RuleText{Title: x.Title.of(title), Why: x.Why.of(why), Fix: x.Fix.of(fix)}
 	return t, t.Title != title
+}
+
+// Sayings returns the English sentences Say knows, with their gaps, and the
+// translations.
+func (w *Words) Sayings() map[string]string {
+	out := map[string]string{}
+	for _, s := range w.says {
+		out[s.english] = s.said
+	}
+	return out
 }
 
 // Messages returns the English sentences that have a translation, sorted.

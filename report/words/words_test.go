@@ -143,3 +143,53 @@ func TestStale(t *testing.T) {
 		}
 	}
 }
+
+// TestSay holds that sentences of a finished report are recognised with what
+// they name, and everything else is left alone.
+func TestSay(t *testing.T) {
+	ko := words.For("ko")
+	for in, want := range map[string]string{
+		"Compare the two.": "둘을 비교하십시오.",
+		"Archive /var/lib/e%s off the node, so that nothing can start etcd on it.": "아무것도 그 위에서 etcd를 시작할 수 없도록 /var/lib/e%s 디렉터리를 노드 밖에 보관하십시오.",
+		"Root cause: cp1: x. It explains 5 further findings of 8.":                 "근본 원인: cp1: x. 이것으로 다른 발견 5건(전체 8건 중)이 설명됩니다.",
+		"Root cause: cp1: x.": "근본 원인: cp1: x.",
+		"Root cause: ":        "Root cause: ",
+		"a sentence nobody translated, with %s and 100 %d": "a sentence nobody translated, with %s and 100 %d",
+		"": "",
+	} {
+		if got := ko.Say(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestSayings holds that a translated sentence has its gaps in the same order
+// and still stands in the code that says it.
+func TestSayings(t *testing.T) {
+	var code strings.Builder
+	for _, dir := range []string{"../../rules", "../../analyze"} {
+		err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(p) != ".go" || strings.HasSuffix(p, "_test.go") {
+				return err
+			}
+			b, err := os.ReadFile(p)
+			code.Write(b)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := regexp.MustCompile(`" \+\s+"`).ReplaceAllString(code.String(), "")
+	verb := regexp.MustCompile(`%[sd]`)
+	for english, korean := range words.For("ko").Sayings() {
+		if !slices.Equal(verb.FindAllString(english, -1), verb.FindAllString(korean, -1)) {
+			t.Errorf("%q has other gaps than %q", english, korean)
+		}
+		for _, part := range verb.Split(english, -1) {
+			if len(part) > 25 && !strings.Contains(text, part) {
+				t.Errorf("nobody says %q", part)
+			}
+		}
+	}
+}
