@@ -19,7 +19,7 @@ var _ = Rules.Add(&analyze.Rule{
 	Doc: analyze.Doc{
 		Title: "Backup age and restorability",
 		Why:   "Before an upgrade the last backup is the only way back. A snapshot without the PKI, the service-account keys and the encryption configuration is no full backup.",
-		Fix:   "A timer that saves a snapshot and a copy of /etc/kubernetes/pki and the encryption configuration, off the node; a restore drill now and then.",
+		Fix:   "Set up a timer that saves a snapshot and a copy of /etc/kubernetes/pki and the encryption configuration, off the node; try a restore now and then.",
 		Links: []string{"https://kubernetes.io/docs/tasks/administer-cluster/configure-upgrade-etcd/#backing-up-an-etcd-cluster"},
 		Since: "v0.1",
 	},

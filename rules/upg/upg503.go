@@ -18,7 +18,7 @@ var _ = Rules.Add(&analyze.Rule{
 	Doc: analyze.Doc{
 		Title: "The machine does not meet what the target needs",
 		Why: "From 1.35 on the kubelet does not start on a host with cgroup v1 unless failCgroupV1 is false. With swap on it does not start unless " +
-			"failSwapOn is false. A static pod that does not start takes the whole control plane of the node with it.",
+			"failSwapOn is false. A kubelet that does not start takes the whole control plane of the node with it.",
 		Fix: "Boot the host with cgroup v2 (systemd.unified_cgroup_hierarchy=1, or a newer distribution) before the upgrade; failCgroupV1: false in the " +
 			"KubeletConfiguration only puts it off. Switch swap off, or set failSwapOn: false on purpose.",
 		Links: []string{"https://kubernetes.io/docs/concepts/architecture/cgroups/"},
