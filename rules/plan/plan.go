@@ -118,6 +118,9 @@ func (p *planner) judge() {
 	if pl.State != report.PlanUnknown && len(pl.Open) > 0 {
 		pl.Summary += fmt.Sprintf(" Not answered: %s.", strings.Join(pl.Open, ", "))
 	}
+	if n := releases.NewestMinor(); p.target.Minor > n {
+		pl.Summary += fmt.Sprintf(" This version of coldplane knows Kubernetes up to 1.%d: what 1.%d changes is not known to it.", n, p.target.Minor)
+	}
 }
 
 func count(n int, one, many string) string {

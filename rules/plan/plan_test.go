@@ -89,3 +89,12 @@ func TestNoTarget(t *testing.T) {
 		t.Errorf("a plan without a target: %+v", r.Plan)
 	}
 }
+
+// TestBeyondTheTables: a target newer than the tables is said to be unknown,
+// and is never ready.
+func TestBeyondTheTables(t *testing.T) {
+	p := audit(t, "ha", "v1.99.0", nil).Plan
+	if p == nil || p.State == report.PlanReady || !strings.Contains(p.Summary, "what 1.99 changes is not known to it") {
+		t.Errorf("%+v", p)
+	}
+}
