@@ -78,6 +78,9 @@ func observe(c *analyze.Ctx, v *View, g *gathered) {
 					m.Proofs = append(m.Proofs, p.Proof)
 				}
 			}
+			if m.NeverStarted() && len(m.Claims) > 0 {
+				m.Proofs = append(m.Proofs, Proof{Silent, m.Claims[0].Ref, "never started: " + m.Claims[0].Text})
+			}
 		}
 	}
 }

@@ -147,6 +147,10 @@ func (m *Member) Label() string {
 	return m.Name + " (" + ID(m.ID) + ")"
 }
 
+// NeverStarted reports whether no source knows the member's name: it publishes
+// it when it starts for the first time, and a restore writes it.
+func (m *Member) NeverStarted() bool { return m.Name == "" && !m.Started && !m.Ghost }
+
 // Voter reports whether the member counts for the quorum.
 func (m *Member) Voter() bool { return !m.Learner && !m.Ghost }
 

@@ -68,7 +68,7 @@ func members(p *analyze.Pass) []member {
 // mean nothing.
 func whole(p *analyze.Pass, ms []member) []member {
 	return slices.DeleteFunc(ms, func(m member) bool {
-		if m.s.Lossy || m.s.Pages.Truncated > 0 {
+		if !m.s.PagesCounted() {
 			p.Unknown(bundle.KindStore, m.node, bundle.Damaged, "a part of "+m.db.File.Path+" cannot be read, so its pages cannot be counted")
 			return true
 		}

@@ -70,14 +70,15 @@ func foreign(s *etcdstore.Store, id uint64) bool {
 
 func reportNospace(p *analyze.Pass, m member, a etcdstore.Alarm) {
 	key := "alarm/" + etcdstore.MemberID(a.MemberID)
-	filler := ""
+	filler, share := "", ""
 	if types := byBytes(m.s.Types); len(types) > 0 {
 		filler = types[0].Type
+		share = fmt.Sprintf("; %s fills most of it, %.0f %% of all record bytes", filler, 100*ratio(types[0].RecBytes, m.s.RecBytes))
 	}
 	f := analyze.Finding{
 		Node: m.node, Subject: "member " + etcdstore.MemberID(a.MemberID), Severity: report.Critical,
-		Message: fmt.Sprintf("NOSPACE alarm of member %s: etcd refuses every write; database %s, quota %s; largest type %s",
-			etcdstore.MemberID(a.MemberID), m.sizes(), m.quota, filler),
+		Message: fmt.Sprintf("NOSPACE alarm of member %s: etcd refuses every write; database of %d bytes, quota %s; %s%s",
+			etcdstore.MemberID(a.MemberID), m.s.Pages.DBSize, m.quota, m.s.Room(), share),
 		Evidence: []analyze.Evidence{analyze.See(m.db.AtKey(key, 0), "alarm NOSPACE, "+m.sizes())},
 		Fix:      nospaceFix(filler),
 	}

@@ -62,24 +62,31 @@ func quorumOf(p *analyze.Pass, v *quorum.View, c *quorum.Cluster) {
 	}
 	_, best := s.Tolerance()
 	var silent []*quorum.Member
-	var names []string
+	var names, mute, never []string
 	for _, m := range c.Voters() {
-		if m.Life == quorum.Silent {
-			silent = append(silent, m)
-			names = append(names, m.Label())
+		if m.Life != quorum.Silent {
+			continue
+		}
+		silent = append(silent, m)
+		names = append(names, m.Label())
+		if m.NeverStarted() {
+			never = append(never, m.Label())
+		} else {
+			mute = append(mute, m.Label())
 		}
 	}
+	absent := absence(mute, never)
 	f := analyze.Finding{Subject: subject(v, c, "etcd quorum"), Severity: report.Info, Message: arithmetic(c, s)}
 	switch {
 	case best < 0 && c.Leader != 0:
 		f.Severity, f.Confidence = report.High, report.Possible
-		f.Message += fmt.Sprintf("; %s did not answer, yet %s was seen leading: they contradict each other", list(names), quorum.ID(c.Leader))
+		f.Message += fmt.Sprintf("; %s, yet %s was seen leading: they contradict each other", absent, quorum.ID(c.Leader))
 	case best < 0:
 		f.Severity, f.Confidence = report.Critical, report.Probable
-		f.Message += fmt.Sprintf("; %s did not answer: quorum is lost, no write is accepted", list(names))
+		f.Message += fmt.Sprintf("; %s: quorum is lost, no write is accepted", absent)
 	case best == 0 && len(silent) > 0:
 		f.Severity = report.High
-		f.Message += fmt.Sprintf("; %s did not answer: the next loss stops all writes", list(names))
+		f.Message += fmt.Sprintf("; %s: the next loss stops all writes", absent)
 	case len(v.Refusing) >= s.Quorum && s.Alive < s.Quorum:
 		f.Severity, f.Confidence = report.High, report.Probable
 		f.Message += fmt.Sprintf("; none of %d endpoints asked was healthy: the cluster has no quorum, or none could be reached from where they were asked", len(v.Refusing))
@@ -92,7 +99,7 @@ func quorumOf(p *analyze.Pass, v *quorum.View, c *quorum.Cluster) {
 	case len(silent) > 0 || s.Voters%2 == 0:
 		f.Severity = report.Medium
 		if len(silent) > 0 {
-			f.Message += fmt.Sprintf("; %s did not answer", list(names))
+			f.Message += fmt.Sprintf("; %s", absent)
 		}
 		if s.Voters%2 == 0 {
 			f.Message += fmt.Sprintf("; %d voters tolerate no more than %d would", s.Voters, s.Voters-1)
@@ -116,6 +123,18 @@ func quorumOf(p *analyze.Pass, v *quorum.View, c *quorum.Cluster) {
 	f.Evidence[0].Role = report.RoleSubject
 	f.Fix = quorumFix(f.Severity, s, names)
 	p.Report(f)
+}
+
+// absence says why voters do not count as up.
+func absence(mute, never []string) string {
+	var out []string
+	if len(mute) > 0 {
+		out = append(out, list(mute)+" did not answer")
+	}
+	if len(never) > 0 {
+		out = append(out, list(never)+" never started")
+	}
+	return list(out)
 }
 
 // arithmetic writes down the voters, the majority, what is known alive, and

@@ -1,6 +1,7 @@
 package rst
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -30,7 +31,9 @@ var _ = Rules.Add(&analyze.Rule{
 
 func carriesAlarm(p *analyze.Pass) error {
 	fix := []report.Step{
-		{Text: "Compact to the current revision and defragment each member, the leader last.", Command: "etcdctl --command-timeout=10m defrag"},
+		{Text: "Delete what filled it and needs no update first: plain deletes pass under the alarm, namespaces do not go."},
+		{Text: "Compact once, to the revision that endpoint status shows.", Command: "etcdctl compact REVISION"},
+		{Text: "Defragment each member, the leader last.", Command: "etcdctl --command-timeout=10m defrag"},
 		{Text: "List the alarms. With a CORRUPT row stop: the odd member must be rebuilt first.", Command: "etcdctl alarm list"},
 		{Text: "When every row says NOSPACE, disarm, and check that a write works.", Command: "etcdctl alarm disarm"},
 	}
@@ -55,10 +58,15 @@ func carriesAlarm(p *analyze.Pass) error {
 				case !db.Saved():
 					continue
 				}
-				p.Report(analyze.Finding{Node: n, Subject: "alarm of member " + etcdstore.MemberID(a.MemberID), Severity: sev, Message: msg, Fix: fix,
+				steps := fix[3:] // nothing to make room for
+				if a.Type == "NOSPACE" {
+					msg += fmt.Sprintf("; %d bytes: %s%s", s.Pages.DBSize, s.Room(), filler(s))
+					steps = fix
+				}
+				p.Report(analyze.Finding{Node: n, Subject: "alarm of member " + etcdstore.MemberID(a.MemberID), Severity: sev, Message: msg, Fix: steps,
 					Evidence: []analyze.Evidence{analyze.See(db.AtKey("alarm/"+etcdstore.MemberID(a.MemberID), 0), "alarm "+a.Type)}})
 			}
-			if q := quota(p, n); db.Saved() && q != nil && s.Pages.DBSize >= q.Bytes && !s.Lossy {
+			if q := quota(p, n); db.Saved() && q != nil && s.Pages.DBSize >= q.Bytes && s.PagesCounted() {
 				f := analyze.Finding{Node: n, Subject: "snapshot size", Severity: report.High,
 					Message:  fmt.Sprintf("the snapshot's database of %d bytes is not below the quota of %s: restored, it raises NOSPACE at the first write", s.Pages.DBSize, q),
 					Evidence: []analyze.Evidence{analyze.See(db.Ref(), fmt.Sprintf("%d bytes", s.Pages.DBSize))}}
@@ -70,6 +78,15 @@ func carriesAlarm(p *analyze.Pass) error {
 		}
 	}
 	return nil
+}
+
+// filler names the type that holds most bytes of a store, over all revisions.
+func filler(s *etcdstore.Store) string {
+	if len(s.Types) == 0 {
+		return ""
+	}
+	t := slices.MaxFunc(s.Types, func(a, b etcdstore.TypeStats) int { return cmp.Compare(a.RecBytes, b.RecBytes) })
+	return fmt.Sprintf("; %s fills most of it", t.Type)
 }
 
 // quota is a node's quota, or the first that any node says; nil when switched
