@@ -1,41 +1,30 @@
 package quorum
 
 import (
-	"bytes"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"coldplane/analyze"
-	"coldplane/analyze/etcddb"
-	"coldplane/analyze/etcdstore"
+	"coldplane/analyze/objects"
 	"coldplane/bundle"
-)
-
-const (
-	maxNodes     = 6000    // Kubernetes supports 5000
-	maxNodeBytes = 1 << 20 // etcd's own request limit is 1.5 MiB
 )
 
 // NodeObjects are the Node objects of the newest database that could be read.
 type NodeObjects struct {
 	List []NodeObject
 	Ref  bundle.Ref // of the database
-	db   *etcddb.DB
 }
 
 // A NodeObject is what placement and membership need of a Node.
 type NodeObject struct {
 	Name         string
-	ControlPlane bool // labelled node-role.kubernetes.io/control-plane (or master)
-	Zone, Region string
-	ProviderID   string
-	SystemUUID   string
+	ControlPlane bool   // labelled node-role.kubernetes.io/control-plane (or master)
+	Zone         string // by its label
+	CloudZone    string // by its provider id
+	SystemUUID   string // of the firmware, in lower case
 	Addresses    []string
-	Created      time.Time
 	Ref          bundle.Ref
 }
 
@@ -96,82 +85,53 @@ func (n *NodeObjects) ControlPlanes() []NodeObject {
 	return out
 }
 
-// Nodes are the Node objects of the newest database: of a member's data
-// directory before saved snapshots, and of these the highest revision.
+// Nodes are the Node objects of the cluster's newest database. Encrypted and
+// unreadable ones are left out.
 var Nodes = &analyze.Fact[*NodeObjects]{
 	Name:  "quorum.nodes",
 	Scope: analyze.PerCluster,
 	Kinds: []bundle.Kind{bundle.KindStore},
-	Needs: []analyze.Need{etcddb.OnNode},
+	Needs: []analyze.Need{objects.Cluster},
 	Compute: func(c *analyze.Ctx) (*NodeObjects, error) {
-		db := newest(c)
-		if db == nil {
-			return nil, analyze.Missing(bundle.KindStore, "", bundle.NotCollected, "no readable etcd database in the input")
+		s, err := objects.Cluster.Get(c)
+		if err != nil {
+			return nil, err
 		}
-		out := &NodeObjects{Ref: db.Ref(), db: db}
-		prefix := []byte(db.Store.Prefix + "/minions/")
-		keys, _ := db.Store.Select(maxNodes, func(k []byte) bool { return bytes.HasPrefix(k, prefix) })
-		for _, k := range keys {
-			if o, ok := nodeObject(db, k); ok {
-				out.List = append(out.List, o)
-			}
+		out := &NodeObjects{Ref: s.DB.Ref()}
+		for _, n := range s.Nodes().Items {
+			out.List = append(out.List, nodeObject(n))
 		}
 		return out, nil
 	},
 }
 
-func newest(c *analyze.Ctx) *etcddb.DB {
-	var best *etcddb.DB
-	for _, n := range c.Nodes() {
-		dbs, err := etcddb.OnNode.Of(c, n)
-		if err != nil {
-			continue
-		}
-		live := dbs.Live()
-		for _, d := range dbs {
-			if d.Store == nil || d != live && !d.Saved() {
-				continue
-			}
-			switch {
-			case best == nil, best.Saved() && !d.Saved():
-				best = d
-			case best.Saved() == d.Saved() && d.Store.Current() > best.Store.Current():
-				best = d
-			}
-		}
-	}
-	return best
-}
-
-// nodeObject decodes one Node. Encrypted and unreadable ones are left out.
-func nodeObject(db *etcddb.DB, v etcdstore.Version) (NodeObject, bool) {
-	rec, err := db.Store.Load(v, maxNodeBytes)
-	if err != nil {
-		return NodeObject{}, false
-	}
-	raw, ok := bytes.CutPrefix(rec.Value, []byte("k8s\x00"))
-	if !ok {
-		return NodeObject{}, false
-	}
-	var u runtime.Unknown
-	var n corev1.Node
-	if u.Unmarshal(raw) != nil || u.Kind != "Node" || n.Unmarshal(u.Raw) != nil {
-		return NodeObject{}, false
-	}
-	o := NodeObject{Name: n.Name, ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, Created: n.CreationTimestamp.UTC(),
-		Zone: first(n.Labels, "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"), Region: n.Labels["topology.kubernetes.io/region"],
-		Ref: db.AtKey(v.Key, v.Rev.Main)}
+func nodeObject(n objects.Object[corev1.Node]) NodeObject {
+	v := n.Value
+	o := NodeObject{Name: v.Name, SystemUUID: strings.ToLower(v.Status.NodeInfo.SystemUUID),
+		Zone: first(v.Labels, "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"), Ref: n.Ref}
 	for _, l := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
-		if _, ok := n.Labels[l]; ok {
+		if _, ok := v.Labels[l]; ok {
 			o.ControlPlane = true
 		}
 	}
-	for _, a := range n.Status.Addresses {
+	for _, a := range v.Status.Addresses {
 		if len(o.Addresses) < 64 {
 			o.Addresses = append(o.Addresses, strings.ToLower(a.Address))
 		}
 	}
-	return o, true
+	o.CloudZone = cloudZone(v.Spec.ProviderID)
+	return o
+}
+
+// cloudZone reads the zone out of a provider id, where the provider writes it
+// there: aws:///ZONE/INSTANCE and gce://PROJECT/ZONE/INSTANCE.
+func cloudZone(id string) string {
+	scheme, rest, _ := strings.Cut(id, "://")
+	parts := strings.Split(rest, "/")
+	if len(parts) != 3 || scheme != "aws" && scheme != "gce" {
+		return ""
+	}
+	return parts[1]
 }
 
 func first(m map[string]string, keys ...string) string {

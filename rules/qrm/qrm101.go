@@ -166,8 +166,10 @@ func arithmetic(c *quorum.Cluster, s quorum.Sum) string {
 	worst, best := s.Tolerance()
 	switch {
 	case best < 0:
-	case worst == best || worst < 0 && s.Alive == 0:
+	case worst == best:
 		fmt.Fprintf(&b, "; may lose %d more", best)
+	case s.Alive == 0:
+		fmt.Fprintf(&b, "; may lose %d more if the unknown ones are up", best)
 	default:
 		fmt.Fprintf(&b, "; may lose %d more if the unknown ones are up", best)
 		if worst < 0 {

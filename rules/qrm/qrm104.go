@@ -1,9 +1,10 @@
 package qrm
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"coldplane/analyze"
 	"coldplane/analyze/quorum"
@@ -49,51 +50,88 @@ func sharedDomain(p *analyze.Pass) error {
 	return nil
 }
 
-// domains groups the voters by zone. Members without a Node or a label stand
-// for themselves.
-func domains(p *analyze.Pass, v *quorum.View, c *quorum.Cluster, nodes *quorum.NodeObjects) (asked bool) {
-	byZone := map[string][]*quorum.NodeObject{}
-	var zones []string
-	all := map[string]bool{}
-	for _, n := range nodes.List {
+// A domain is one way in which machines can fall together.
+type domain struct {
+	what string // "zone"
+	how  string // the field it is read from
+	of   func(*quorum.NodeObject) string
+}
+
+var kinds = []domain{
+	{"zone", "topology.kubernetes.io/zone=", func(n *quorum.NodeObject) string { return n.Zone }},
+	{"zone", "spec.providerID names zone ", func(n *quorum.NodeObject) string {
 		if n.Zone != "" {
-			all[n.Zone] = true
+			return ""
+		}
+		return n.CloudZone
+	}},
+}
+
+// placeholder is the id of boards whose maker wrote none.
+const placeholder = "03000200-0400-0500-0006-000700080009"
+
+// machine is not asked of a cluster without topology data: different ids do not
+// tell that the hosts below them differ.
+var machine = domain{"machine", "status.nodeInfo.systemUUID=", func(n *quorum.NodeObject) string {
+	if len(n.SystemUUID) < 8 || n.SystemUUID == placeholder || strings.Trim(n.SystemUUID, "0-") == "" || strings.Trim(n.SystemUUID, "f-") == "" {
+		return ""
+	}
+	return n.SystemUUID
+}}
+
+// domains looks for one zone, and one machine, that holds too many voters.
+func domains(p *analyze.Pass, v *quorum.View, c *quorum.Cluster, nodes *quorum.NodeObjects) (asked bool) {
+	for _, k := range kinds {
+		known, _ := shared(p, v, c, nodes, k)
+		asked = asked || known
+	}
+	_, fired := shared(p, v, c, nodes, machine)
+	return asked || fired
+}
+
+// shared groups the voters by a domain and reports the one that holds most, if
+// the rest is no quorum. Members without a Node, or whose Node does not say, stand
+// for themselves. known is whether any Node says.
+func shared(p *analyze.Pass, v *quorum.View, c *quorum.Cluster, nodes *quorum.NodeObjects, k domain) (known, fired bool) {
+	in := map[string][]*quorum.NodeObject{}
+	all := map[string]bool{}
+	for i := range nodes.List {
+		if d := k.of(&nodes.List[i]); d != "" {
+			all[d] = true
 		}
 	}
 	for _, m := range c.Voters() {
-		n := nodes.Of(m)
-		if n == nil || n.Zone == "" {
-			continue
+		if n := nodes.Of(m); n != nil && k.of(n) != "" {
+			in[k.of(n)] = append(in[k.of(n)], n)
 		}
-		asked = true
-		if byZone[n.Zone] == nil {
-			zones = append(zones, n.Zone)
+	}
+	most := ""
+	for _, d := range slices.Sorted(maps.Keys(in)) {
+		if len(in[d]) > len(in[most]) {
+			most = d
 		}
-		byZone[n.Zone] = append(byZone[n.Zone], n)
 	}
 	s := c.Sum()
-	slices.SortFunc(zones, func(a, b string) int { return cmp.Or(cmp.Compare(len(byZone[b]), len(byZone[a])), cmp.Compare(a, b)) })
-	for _, z := range zones {
-		n := len(byZone[z])
-		left := s.Voters - n
-		if left >= s.Quorum {
-			continue
-		}
-		f := analyze.Finding{Subject: subject(v, c, "zone "+z), Severity: report.High, Confidence: report.Probable,
-			Message: fmt.Sprintf("%d of %d voters are in zone %s: losing it leaves %d, quorum needs %d", n, s.Voters, z, left, s.Quorum)}
-		switch {
-		case len(all) == 1:
-			f.Severity = report.Medium
-			f.Message += "; every Node is there, so the whole cluster depends on that zone"
-		case n < s.Voters:
-			f.Severity = report.Medium
-		}
-		for _, o := range byZone[z] {
-			f.Evidence = append(f.Evidence, analyze.Context(o.Ref, o.Name+": topology.kubernetes.io/zone="+z))
-		}
-		f.Evidence[0].Role = report.RoleSubject
-		p.Report(f)
-		break
+	n := len(in[most])
+	left := s.Voters - n
+	if n < 2 || left >= s.Quorum {
+		return len(in) > 0, false
 	}
-	return asked
+	f := analyze.Finding{Subject: subject(v, c, k.what+" "+most), Severity: report.High, Confidence: report.Probable,
+		Message: fmt.Sprintf("%d of %d voters are in %s %s: losing it leaves %d, quorum needs %d", n, s.Voters, k.what, most, left, s.Quorum)}
+	switch {
+	case k.what == machine.what:
+		f.Confidence = report.Possible // virtual machines copied from one image can share it
+	case len(all) == 1:
+		f.Severity = report.Low
+		f.Message += "; every Node is there, so the whole cluster depends on that zone, perhaps by design"
+	case n < s.Voters:
+		f.Severity = report.Medium
+	}
+	for _, o := range in[most] {
+		f.Evidence = append(f.Evidence, analyze.Context(o.Ref, o.Name+": "+k.how+most))
+	}
+	f.Evidence[0].Role = report.RoleSubject
+	p.Report(f)
+	return true, true
 }
