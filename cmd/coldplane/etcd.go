@@ -75,8 +75,8 @@ func openStores(ctx context.Context, e *env, g *globals, f *storeFlags, inputs [
 		}
 	}
 	// The key table is most of the memory and holds no pointers: collecting often is
-	// cheap, and halves the peak.
-	debug.SetGCPercent(25)
+	// cheap, and more than halves the peak.
+	debug.SetGCPercent(10)
 	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool})
 	if err != nil {
 		return nil, err
