@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"bytes"
+	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -42,26 +43,18 @@ const maxFormats = 4096
 
 // formats gives numbers to formats. Number 0 is the empty value's.
 type formats struct {
+	mu     sync.Mutex
 	byHead map[string]uint16
 	list   []Format
-	heads  []string
 }
 
 func newFormats() *formats {
-	return &formats{byHead: map[string]uint16{"": 0}, list: []Format{{}}, heads: []string{""}}
-}
-
-// of numbers a value by the bytes at its beginning that name its format. A
-// format that was seen before costs no allocation.
-func (f *formats) of(val []byte) uint16 {
-	head := formatHead(val)
-	if n, ok := f.byHead[string(head)]; ok {
-		return n
-	}
-	return f.add(string(head))
+	return &formats{byHead: map[string]uint16{"": 0}, list: []Format{{}}}
 }
 
 func (f *formats) add(head string) uint16 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if n, ok := f.byHead[head]; ok {
 		return n
 	}
@@ -74,7 +67,20 @@ func (f *formats) add(head string) uint16 {
 	n := uint16(len(f.list))
 	f.byHead[head] = n
 	f.list = append(f.list, parseFormat([]byte(head)))
-	f.heads = append(f.heads, head)
+	return n
+}
+
+// formatOf numbers a value by the bytes at its beginning that name its format. A
+// format that the worker saw before costs no allocation.
+func (w *worker) formatOf(val []byte) uint16 {
+	head := formatHead(val)
+	n, ok := w.heads[string(head)]
+	if !ok {
+		n = w.s.formats.add(string(head))
+		if len(w.heads) < maxFormats {
+			w.heads[string(head)] = n
+		}
+	}
 	return n
 }
 

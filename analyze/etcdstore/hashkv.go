@@ -84,7 +84,7 @@ func (s *Store) keeper(ctx context.Context, rev, compact int64) (*newestAt, erro
 	if s.MaxRev <= rev {
 		return s.tableKeeper(), nil
 	}
-	t := newKeyTable(maphash.MakeSeed())
+	t := &keyTable{seed: maphash.MakeSeed()}
 	k := &newestAt{}
 	err := s.eachRecord(ctx, recordHead, func(e *boltpage.Elem) {
 		main, sub, tomb, ok := parseRevKey(e.Key)
@@ -99,7 +99,8 @@ func (s *Store) keeper(ctx context.Context, rev, compact int64) (*newestAt, erro
 		if !ok || len(r) > maxKeyLen {
 			return
 		}
-		x, fresh := t.put(r)
+		x, fresh, part := t.lock(r)
+		defer part.mu.Unlock()
 		if !fresh && !x.newer(main, uint32(sub)) {
 			return
 		}

@@ -102,14 +102,14 @@ func (s *Store) pass(ctx context.Context, o Options) error {
 // scanKeys reads the key bucket with its workers, and after it what can be found
 // of parts that no pointer reaches.
 func (s *Store) scanKeys(ctx context.Context, w *boltpage.Walk, keys *boltpage.Leaves, o Options) ([]*worker, error) {
-	seed := maphash.MakeSeed()
-	ws := []*worker{s.newWorker(seed)}
+	s.table.seed = maphash.MakeSeed()
+	ws := []*worker{s.newWorker()}
 	ws[0].visit = o.visit
 	so := boltpage.ScanOptions{Workers: o.Workers, Head: recordHead, Progress: o.Progress}
 	if keys != nil {
 		ws = ws[:0]
 		if err := w.Scan(ctx, keys, so, func(int) func(*boltpage.Elem) {
-			k := s.newWorker(seed)
+			k := s.newWorker()
 			k.visit = o.visit
 			ws = append(ws, k)
 			return k.record
@@ -204,8 +204,7 @@ func (s *Store) findRoot(ctx context.Context, w *boltpage.Walk) (uint64, bool) {
 // A worker gathers the records of its part of the key bucket.
 type worker struct {
 	s         *Store
-	table     keyTable
-	formats   *formats
+	heads     map[string]uint16 // numbers of formats, as s.formats has them
 	records   int64
 	tombs     int64
 	undecoded int64
@@ -230,8 +229,8 @@ type trackedRev struct {
 	v   Version
 }
 
-func (s *Store) newWorker(seed maphash.Seed) *worker {
-	w := &worker{s: s, table: newKeyTable(seed), formats: newFormats(), first: -1}
+func (s *Store) newWorker() *worker {
+	w := &worker{s: s, heads: map[string]uint16{}, first: -1}
 	w.revs.above = s.Compacted()
 	return w
 }
@@ -280,7 +279,8 @@ func (w *worker) record(e *boltpage.Elem) {
 		w.strange++
 	}
 	w.page, w.index, w.prev = e.Page, e.Index, main
-	k, fresh := w.table.put(r.key)
+	k, fresh, part := w.s.table.lock(r.key)
+	defer part.mu.Unlock()
 	if fresh && track(r.key) {
 		k.flags |= flagTracked
 	}
@@ -310,7 +310,7 @@ func (w *worker) record(e *boltpage.Elem) {
 	if e.Salvaged {
 		k.flags |= flagSalvaged
 	}
-	k.format = w.formats.of(e.Val[min(r.valAt, len(e.Val)):min(r.valAt+r.valLen, len(e.Val))])
+	k.format = w.formatOf(e.Val[min(r.valAt, len(e.Val)):min(r.valAt+r.valLen, len(e.Val))])
 }
 
 // long parses a record whose key did not fit the bytes at hand.
@@ -333,15 +333,10 @@ func track(key []byte) bool {
 	return bytes.Contains(key, []byte("/leases/kube-")) || bytes.Equal(key, []byte(compactRevKey))
 }
 
-// mergeWorkers puts the workers' tables together, part by part.
+// mergeWorkers puts together what each worker counted for itself.
 func (s *Store) mergeWorkers(ws []*worker) {
 	dst := ws[0]
 	for _, o := range ws[1:] {
-		fm := make([]uint16, len(o.formats.list))
-		for i, h := range o.formats.heads {
-			fm[i] = dst.formats.add(h)
-		}
-		each(parts, func(p int) { dst.table.merge(&o.table, p, fm) })
 		dst.records += o.records
 		dst.tombs += o.tombs
 		dst.undecoded += o.undecoded
@@ -359,7 +354,6 @@ func (s *Store) mergeWorkers(ws []*worker) {
 	s.Records, s.Tombstones, s.Undecoded, s.Salvaged, s.RecBytes = dst.records, dst.tombs, dst.undecoded, dst.salvaged, dst.bytes
 	s.MaxRev, s.FirstRev = dst.max, max(dst.first, 0)
 	s.Bumps = sortedUnique(dst.bumps)
-	s.table, s.formats = dst.table, dst.formats
 	s.setTracked(dst.tracked)
 	s.Missing, s.MissingTotal = dst.revs.missing(max(s.Compacted(), 1), s.MaxRev, s.Bumps)
 	s.Strange = dst.strange

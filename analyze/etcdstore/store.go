@@ -1,7 +1,6 @@
 package etcdstore
 
 import (
-	"hash/maphash"
 	"io"
 
 	"coldplane/bundle/decode/boltpage"
@@ -105,7 +104,5 @@ func (s *Store) Superseded() int64 { return s.Records - s.Tombstones - s.Live }
 
 // File gives access to raw pages.
 func (s *Store) File() *boltpage.File { return s.file }
-
-func newKeyTable(seed maphash.Seed) keyTable { return keyTable{seed: seed} }
 
 var _ io.ReaderAt = (*boltpage.File)(nil)

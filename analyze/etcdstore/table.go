@@ -2,12 +2,13 @@ package etcdstore
 
 import (
 	"hash/maphash"
+	"sync"
 )
 
 // parts is the number of sub-tables, chosen by the top bits of a key's hash, so
-// that merging and summing up run in parallel.
+// that workers seldom wait for each other and summing up runs in parallel.
 const (
-	partBits = 3
+	partBits = 4
 	parts    = 1 << partBits
 	blockLen = 1024
 	arenaLen = 64 << 10
@@ -44,6 +45,7 @@ func (e *entry) dead() bool { return e.flags&flagDead != 0 }
 // A table maps keys to entries: an open-addressing index of 64-bit slots (low
 // half entry number + 1, high half hash bits) over blocks that never move.
 type table struct {
+	mu     sync.Mutex // held by a worker from lock to its last change of the entry
 	index  []uint64
 	mask   uint64
 	n      int
@@ -139,26 +141,20 @@ func (e *entry) newer(main int64, sub uint32) bool {
 	return main > e.main || main == e.main && sub >= e.sub
 }
 
-// absorb adds what another worker knows about the same key.
-func (e *entry) absorb(x *entry) {
-	if e.revs == 0 || e.newer(x.main, x.sub) {
-		e.recOff, e.main, e.sub, e.recLen, e.size, e.format, e.version = x.recOff, x.main, x.sub, x.recLen, x.size, x.format, x.version
-		e.flags = e.flags&flagTracked | x.flags
-	}
-	e.revs += x.revs
-	e.tombs += x.tombs
-	e.hist += x.hist
-}
-
-// A keyTable is the table in its parts.
+// A keyTable is the table in its parts, shared by all workers of a pass: tables of
+// their own would hold the keys of both twice.
 type keyTable struct {
 	seed maphash.Seed
 	part [parts]table
 }
 
-func (k *keyTable) put(key []byte) (*entry, bool) {
+// lock returns the entry of a key, made if there is none, and its part, locked.
+func (k *keyTable) lock(key []byte) (e *entry, fresh bool, t *table) {
 	h := maphash.Bytes(k.seed, key)
-	return k.part[h>>(64-partBits)].put(h, key)
+	t = &k.part[h>>(64-partBits)]
+	t.mu.Lock()
+	e, fresh = t.put(h, key)
+	return e, fresh, t
 }
 
 func (k *keyTable) find(key []byte) (*entry, *table) {
@@ -176,17 +172,4 @@ func (k *keyTable) len() (n int) {
 		n += k.part[i].n
 	}
 	return n
-}
-
-// merge moves part p of another table into this one. formats maps the other's
-// format numbers to ours.
-func (k *keyTable) merge(o *keyTable, p int, formats []uint16) {
-	src, dst := &o.part[p], &k.part[p]
-	for i := range src.n {
-		x := src.at(i)
-		x.format = formats[x.format]
-		e, _ := dst.put(x.hash, src.key(x))
-		e.absorb(x)
-	}
-	o.part[p] = table{}
 }
