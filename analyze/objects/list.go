@@ -172,6 +172,9 @@ func (s *Set) Deployments() List[appsv1.Deployment] { return all[appsv1.Deployme
 // DaemonSets are the DaemonSets.
 func (s *Set) DaemonSets() List[appsv1.DaemonSet] { return all[appsv1.DaemonSet](s, "daemonsets") }
 
+// ReplicaSets are the ReplicaSets.
+func (s *Set) ReplicaSets() List[appsv1.ReplicaSet] { return all[appsv1.ReplicaSet](s, "replicasets") }
+
 // Jobs are the Jobs.
 func (s *Set) Jobs() List[batchv1.Job] { return all[batchv1.Job](s, "jobs") }
 

@@ -47,6 +47,7 @@ type dbStatus struct {
 	Finished        int64             `json:"finishedCompact"`
 	Scheduled       int64             `json:"scheduledCompact"`
 	PageSize        int64             `json:"pageSize"`
+	PagesCounted    bool              `json:"pagesCounted"` // false: inUse is a lower bound, free is nothing
 	Trailer         string            `json:"sha256"`
 	Leases          int64             `json:"leases"`
 	Auth            bool              `json:"authEnabled"`
@@ -74,6 +75,7 @@ func runEtcdStatus(c *cobra.Command, e *env, g *globals, f *storeFlags, inputs [
 		if st := d.Store; st != nil {
 			x.ConsistentIndex, x.Term, x.ClusterVersion = st.Meta.ConsistentIndex, st.Meta.Term, st.Meta.ClusterVersion
 			x.Finished, x.Scheduled, x.PageSize = st.Finished, st.Scheduled, st.Pages.PageSize
+			x.PagesCounted = st.PagesCounted()
 			x.Trailer, x.Leases, x.Auth = st.Trailer.String(), st.LeaseTotal, st.Auth.Enabled
 			for _, dm := range st.Damage {
 				x.Faults = append(x.Faults, dm.String())
@@ -149,7 +151,11 @@ func statusText(w *tabwriter.Writer, out etcdStatus) {
 			}
 		}
 		line("size", "%d bytes (%s), %s", d.Size, bundle.FormatBytes(d.Size), quota)
-		line("in use", "%d bytes; free pages %d bytes; pages of %d", d.InUse, d.Free, d.PageSize)
+		if d.PagesCounted {
+			line("in use", "%d bytes; free pages %d bytes; pages of %d", d.InUse, d.Free, d.PageSize)
+		} else {
+			line("in use", "at least %d bytes; what lies below damaged pages is not counted, nor which pages are free; pages of %d", d.InUse, d.PageSize)
+		}
 		line("content", "%d keys live, %d bytes; history %d bytes in %d records; %d tombstones; %d leases", d.Keys, d.Live, d.History, d.Revisions, d.Tombstones, d.Leases)
 		line("revision", "%d, compacted at %d (finished %d, scheduled %d)", d.Revision, d.Compacted, d.Finished, d.Scheduled)
 		line("raft", "index %d, term %d", d.ConsistentIndex, d.Term)

@@ -47,7 +47,11 @@ live and in retained history, the largest objects and the keys written most.
 }
 
 func topText(w *tabwriter.Writer, s report.Store, n int) {
-	row(w, fmt.Sprintf("%s: %d bytes, %d in use, %d keys live, revision %d", s.Path, s.Size, s.InUse, s.Keys, s.Revision))
+	least := ""
+	if s.Damage != "" {
+		least = "at least "
+	}
+	row(w, fmt.Sprintf("%s: %d bytes, %s%d in use, %s%d keys live, revision %d", s.Path, s.Size, least, s.InUse, least, s.Keys, s.Revision))
 	if s.Damage != "" {
 		row(w, "DAMAGE: "+s.Damage)
 	}

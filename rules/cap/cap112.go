@@ -28,6 +28,7 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "jobs", Default: 5000, Unit: "jobs", Source: "an order above a usual history"},
 		{Name: "few", Default: 100, Unit: "objects", Source: "below this nothing is said"},
 		{Name: "csr", Default: 24, Unit: "hours", Source: "the controller-manager removes pending requests after 24 h"},
+		{Name: "tokens", Default: 1, Unit: "hours", Source: "the controller-manager's token cleaner removes a token when it expires"},
 	},
 	Needs: []analyze.Need{objects.Cluster},
 	Run:   garbage,
@@ -96,5 +97,49 @@ func garbage(p *analyze.Pass) error {
 	if pending > 0 {
 		say("signing requests", pending, report.Low, ref, "certificate signing requests are pending for more than a day")
 	}
+	expired := 0
+	for _, t := range s.BootstrapTokens().Items {
+		if !t.Value.Expires.IsZero() && !now.IsZero() && now.Sub(t.Value.Expires).Hours() > p.Param("tokens") {
+			expired++
+			ref = t.Ref
+		}
+	}
+	if expired > 0 {
+		say("bootstrap tokens", expired, report.Low, ref, "bootstrap tokens have expired and were not removed: the controller-manager's token cleaner does not run")
+	}
+	if n, ref := oldReplicaSets(s); n > few {
+		say("old ReplicaSets", n, report.Low, ref, "ReplicaSets without pods are more than their Deployments' revisionHistoryLimit keeps")
+	}
 	return nil
+}
+
+// oldReplicaSets counts the empty ReplicaSets beyond what their Deployments keep
+// for rollbacks: 10 unless they say otherwise (apps/v1 defaults).
+func oldReplicaSets(s *objects.Set) (n int, ref bundle.Ref) {
+	type owner struct{ namespace, name string }
+	keep := map[owner]int{}
+	for _, d := range s.Deployments().Items {
+		limit := 10
+		if l := d.Value.Spec.RevisionHistoryLimit; l != nil {
+			limit = int(*l)
+		}
+		keep[owner{d.Value.Namespace, d.Value.Name}] = limit
+	}
+	for _, r := range s.ReplicaSets().Items {
+		if r.Value.Spec.Replicas == nil || *r.Value.Spec.Replicas != 0 || r.Value.Status.Replicas != 0 {
+			continue
+		}
+		for _, o := range r.Value.OwnerReferences {
+			k := owner{r.Value.Namespace, o.Name}
+			left, ok := keep[k]
+			if o.Kind != "Deployment" || !ok {
+				continue
+			}
+			if keep[k]--; left <= 0 {
+				n++
+				ref = r.Ref
+			}
+		}
+	}
+	return n, ref
 }

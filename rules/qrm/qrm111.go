@@ -4,10 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"coldplane/analyze"
 	"coldplane/analyze/etcdctl"
+	"coldplane/analyze/etcddb"
+	"coldplane/analyze/etcdwal"
+	"coldplane/analyze/logs"
+	"coldplane/analyze/logs/signature"
+	"coldplane/analyze/objects"
 	"coldplane/analyze/quorum"
+	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
 )
@@ -25,11 +32,12 @@ var _ = Rules.Add(&analyze.Rule{
 	},
 	Params: []analyze.Param{
 		{Name: "lag", Default: 10000, Unit: "entries", Source: "--snapshot-count of etcd 3.6 and kubeadm: beyond it a follower needs a full snapshot"},
+		{Name: "minutes", Default: 2, Unit: "minutes", Source: "a database is written ten times a second; files are taken one after another"},
 		{Name: "ratio", Default: 2, Unit: "ratio", Source: "file size against the smallest member's"},
 		{Name: "inuse", Default: 0.1, Unit: "ratio", Source: "in-use bytes at one revision may differ by free pages only"},
 		{Name: "floor", Default: 64 << 20, Unit: "bytes", Source: "below this differences of size mean nothing"},
 	},
-	Wants: []analyze.Need{etcdctl.OnNode},
+	Wants: []analyze.Need{etcdctl.OnNode, etcddb.OnNode, etcdwal.OnNode, staticpod.Manifests, objects.OnNode, logs.OnNode},
 	Run:   lagging,
 })
 
@@ -45,10 +53,102 @@ func lagging(p *analyze.Pass) error {
 			lagOf(p, rows)
 		}
 	}
-	if !asked {
-		p.Unknown(bundle.KindEtcdctl, nil, bundle.NotCollected, "no endpoint status of two members taken at one time")
+	if !asked && !lagOfStores(p) {
+		p.Unknown(bundle.KindEtcdctl, nil, bundle.NotCollected, "no endpoint status, and no databases, of two members taken at one time")
 	}
 	return nil
+}
+
+// A stored is a member's database, with its cluster.
+type stored struct {
+	cluster uint64
+	set     *objects.Set
+}
+
+// lagOfStores compares the databases of one cluster's members.
+func lagOfStores(p *analyze.Pass) (asked bool) {
+	var all []stored
+	for _, n := range p.Nodes() {
+		x, ok := walParty(p, n)
+		s, err := objects.OnNode.Try(p, n)
+		if !ok || err != nil || s.DB.Saved() || !s.Store.PagesCounted() || quorum.Restored(s.Store) {
+			continue
+		}
+		all = append(all, stored{x.cluster, s})
+	}
+	for _, a := range all {
+		first := a
+		for _, b := range all {
+			if b.cluster == a.cluster && b.set.Store.Meta.ConsistentIndex > first.set.Store.Meta.ConsistentIndex {
+				first = b
+			}
+		}
+		if first == a {
+			continue
+		}
+		asked = true
+		behind(p, a, first)
+	}
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if a.cluster == b.cluster {
+				asked = true
+				sizeOf(p, a, b)
+			}
+		}
+	}
+	return asked
+}
+
+// behind reports a database that was far behind when it was taken: by the clock
+// of the newest one, its last revision was written long before.
+func behind(p *analyze.Pass, a, first stored) {
+	n := a.set.DB.File.Node
+	mine, newest := a.set.Store, first.set.Store
+	lag := newest.Meta.ConsistentIndex - mine.Meta.ConsistentIndex
+	if float64(lag) <= p.Param("lag") {
+		return
+	}
+	written, ok := first.set.Clock().At(mine.MaxRev)
+	taken, dated := p.AsOf(n)
+	if !ok || !dated || p.AsOfSource(n) == "inferred" {
+		p.Unknown(bundle.KindStore, n, bundle.Undecided, "when the databases were taken is not known, so an older copy cannot be told from a member that lags")
+		return
+	}
+	late := taken.Sub(written)
+	if late.Minutes() < p.Param("minutes") || startedWithin(p, n, taken, p.Param("minutes")) {
+		return
+	}
+	p.Report(analyze.Finding{Node: n, Subject: "etcd member on " + n.Name + " progress", Severity: report.Medium, Confidence: report.Probable,
+		Message: fmt.Sprintf("the member on %s is %d entries behind: its database ends at revision %d, written %s before it was taken; %s has applied %d", n.Name, lag, mine.MaxRev,
+			late.Round(time.Second), first.set.DB.File.Node.Name, newest.Meta.ConsistentIndex),
+		Evidence: []analyze.Evidence{analyze.See(a.set.DB.AtKey("meta/consistent_index", 0), fmt.Sprintf("consistent_index %d, revision %d", mine.Meta.ConsistentIndex, mine.MaxRev)),
+			analyze.Expect(first.set.DB.AtKey("meta/consistent_index", 0), fmt.Sprintf("consistent_index %d, revision %d", newest.Meta.ConsistentIndex, newest.MaxRev))}})
+}
+
+// startedWithin reports whether etcd started in the last minutes before a time:
+// it may still be catching up.
+func startedWithin(p *analyze.Pass, n *bundle.Node, at time.Time, minutes float64) bool {
+	l, err := logs.OnNode.Try(p, n)
+	if err != nil {
+		return false
+	}
+	h, ok := l.Last(signature.Etcd, "E52")
+	return ok && at.Sub(h.Time).Minutes() < minutes
+}
+
+func sizeOf(p *analyze.Pass, a, b stored) {
+	if a.set.Store.Pages.DBSize < b.set.Store.Pages.DBSize {
+		a, b = b, a
+	}
+	big, small := a.set.Store.Pages.DBSize, b.set.Store.Pages.DBSize
+	if float64(big) <= p.Param("floor") || float64(big) <= p.Param("ratio")*float64(small) {
+		return
+	}
+	name := func(x stored) string { return x.set.DB.File.Node.Name }
+	p.Report(analyze.Finding{Node: a.set.DB.File.Node, Subject: "etcd member on " + name(a) + " size", Severity: report.Low,
+		Message:  fmt.Sprintf("the database of %s has %s, that of %s only %s: it was not defragmented when the other was", name(a), bundle.FormatBytes(big), name(b), bundle.FormatBytes(small)),
+		Evidence: []analyze.Evidence{analyze.See(a.set.DB.Ref(), a.set.Store.Room().String()), analyze.Expect(b.set.DB.Ref(), b.set.Store.Room().String())}})
 }
 
 // batches groups rows of one answer, of two members and more.

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"coldplane/analyze"
-	"coldplane/analyze/cri"
 	"coldplane/analyze/etcddb"
+	"coldplane/analyze/etcdwal"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/logs/signature"
+	"coldplane/analyze/pki"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -26,7 +27,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{logs.OnNode},
-	Wants: []analyze.Need{etcddb.OnNode, cri.OnNode},
+	Wants: []analyze.Need{etcddb.OnNode, etcdwal.OnNode, pki.Starts},
 	Run:   notRestarted,
 })
 
@@ -37,10 +38,14 @@ func notRestarted(p *analyze.Pass) error {
 		return nil
 	}
 	at, evidence, found := restoreTime(p, n, l)
+	where := ""
 	if !found {
-		return p.NotApplicable("nothing shows a restore on this node")
+		if at, evidence, where, found = restoredElsewhere(p, n); !found {
+			return p.NotApplicable("nothing shows a restore")
+		}
+		where = " on " + where
 	}
-	rt, err := cri.OnNode.Try(p, n)
+	starts, err := pki.Starts.Try(p, n)
 	if err != nil {
 		p.UnknownErr(bundle.KindCRI, n, err)
 		return nil
@@ -48,20 +53,52 @@ func notRestarted(p *analyze.Pass) error {
 	for _, c := range []struct {
 		name string
 		sev  report.Severity
-	}{{staticpod.APIServer, report.High}, {staticpod.ControllerManager, report.Medium}, {staticpod.Scheduler, report.Medium}} {
-		for i := range rt.Containers {
-			x := rt.Containers[i]
-			if x.Name != c.name || x.State != cri.Running || x.Began().IsZero() || !x.Began().Before(at) {
-				continue
-			}
-			p.Report(analyze.Finding{
-				Subject: c.name, Severity: c.sev, Confidence: report.Probable,
-				Message:  fmt.Sprintf("%s runs since %s, etcd was restored at %s", c.name, x.Began().UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339)),
-				Evidence: []analyze.Evidence{analyze.See(x.Where(), "started "+x.Began().UTC().Format(time.RFC3339)), evidence},
-			})
+	}{{staticpod.APIServer, report.High}, {staticpod.ControllerManager, report.Medium}, {staticpod.Scheduler, report.Medium}, {"kubelet", report.Medium}} {
+		x, ok := starts[c.name]
+		if !ok || !x.At.Before(at) {
+			continue
 		}
+		p.Report(analyze.Finding{
+			Subject: c.name, Severity: c.sev, Confidence: report.Probable,
+			Message:  fmt.Sprintf("%s runs since %s, etcd was restored%s at %s", c.name, x.At.Format(time.RFC3339), where, at.UTC().Format(time.RFC3339)),
+			Evidence: []analyze.Evidence{analyze.See(x.Ref, x.Text), evidence},
+		})
 	}
 	return nil
+}
+
+// skew is how far the clocks of two nodes may be apart before the start of one's
+// component is held against the restore of the other's etcd.
+const skew = time.Minute
+
+// restoredElsewhere is the first restore that the log of another member of the
+// node's own cluster shows. A node that went on alone has its old store.
+func restoredElsewhere(p *analyze.Pass, n *bundle.Node) (at time.Time, e analyze.Evidence, node string, found bool) {
+	for _, o := range p.Nodes() {
+		if o == n || clusterID(p, n) == 0 || clusterID(p, o) != clusterID(p, n) {
+			continue
+		}
+		l, err := logs.OnNode.Try(p, o)
+		if err != nil {
+			continue
+		}
+		if t, x, ok := restoreTime(p, o, l); ok && (!found || t.Before(at)) {
+			at, e, node, found = t, x, o.Name, true
+		}
+	}
+	return at.Add(-skew), e, node, found
+}
+
+// clusterID is the cluster that a node's write-ahead log names, 0 without one.
+func clusterID(p *analyze.Pass, n *bundle.Node) uint64 {
+	ds, err := etcdwal.OnNode.Try(p, n)
+	if err != nil {
+		return 0
+	}
+	if d := ds.Live(); d != nil && d.Log != nil && d.Log.Identified {
+		return d.Log.Identity.Cluster
+	}
+	return 0
 }
 
 // restoreTime is when etcd first opened a store at a lower revision than before.

@@ -4,6 +4,9 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
 
 	"coldplane/analyze"
 	"coldplane/analyze/kubeconfig"
@@ -43,6 +46,7 @@ func foreignIdentity(p *analyze.Pass) error {
 		return p.NotApplicable("nothing shows that the store was restored")
 	}
 	looked := storedCA(p, s, why)
+	looked = unknownNodes(p, s, why) || looked
 	for _, n := range p.Nodes() {
 		ks, err := kubeconfig.Files.Try(p, n)
 		if err != nil {
@@ -81,11 +85,7 @@ func hasGroup(c *kubeconfig.Config, group string) bool {
 
 // storedCA compares the CA that the store gives to pods with the one on disk.
 func storedCA(p *analyze.Pass, s *objects.Set, why string) bool {
-	cm, err := s.ConfigMap("kube-system", "kube-root-ca.crt")
-	if err != nil {
-		return false
-	}
-	want := blocks([]byte(cm.Value.Data["ca.crt"]))
+	want, from := publishedCA(s)
 	if len(want) == 0 {
 		return false
 	}
@@ -110,10 +110,73 @@ func storedCA(p *analyze.Pass, s *objects.Set, why string) bool {
 		p.Report(analyze.Finding{
 			Node: n, Subject: "cluster CA", Severity: report.Critical,
 			Message:  fmt.Sprintf("the store was restored (%s) and gives pods another CA than %s: they will reject the API server", why, caPath),
-			Evidence: []analyze.Evidence{analyze.See(f.Ref(), "the CA on disk"), analyze.Expect(cm.Ref, "the CA in the store")},
+			Evidence: []analyze.Evidence{analyze.See(f.Ref(), "the CA on disk"), analyze.Expect(from, "the CA in the store")},
 		})
 	}
 	return looked
+}
+
+// publishedCA is the CA that the store gives to pods, or else to joining nodes.
+func publishedCA(s *objects.Set) (certs []string, from bundle.Ref) {
+	if cm, err := s.ConfigMap("kube-system", "kube-root-ca.crt"); err == nil {
+		if certs = blocks([]byte(cm.Value.Data["ca.crt"])); len(certs) > 0 {
+			return certs, cm.Ref
+		}
+	}
+	cm, err := s.ConfigMap("kube-public", "cluster-info")
+	if err != nil {
+		return nil, bundle.Ref{}
+	}
+	var info struct {
+		Clusters []struct {
+			Cluster struct {
+				CA []byte `json:"certificate-authority-data"`
+			} `json:"cluster"`
+		} `json:"clusters"`
+	}
+	text := cm.Value.Data["kubeconfig"]
+	if len(text) > 64<<10 || yaml.Unmarshal([]byte(text), &info) != nil {
+		return nil, bundle.Ref{}
+	}
+	for _, c := range info.Clusters {
+		certs = append(certs, blocks(c.Cluster.CA)...)
+	}
+	return certs, cm.Ref
+}
+
+// unknownNodes compares the Nodes of the store with the machines of the evidence:
+// when it knows none of them it is a snapshot of another cluster.
+func unknownNodes(p *analyze.Pass, s *objects.Set, why string) bool {
+	nodes := s.Nodes()
+	if !nodes.Complete() || len(nodes.Items) == 0 {
+		return false
+	}
+	known := map[string]bool{}
+	var names []string
+	for _, n := range nodes.Items {
+		known[n.Value.Name] = true
+		names = append(names, n.Value.Name)
+	}
+	var here []string
+	for _, n := range p.Nodes() {
+		if n.Name == "" {
+			continue
+		}
+		if known[n.Name] {
+			return true
+		}
+		here = append(here, n.Name)
+	}
+	if len(here) == 0 {
+		return false
+	}
+	p.Report(analyze.Finding{
+		Subject: "nodes", Severity: report.High, Confidence: report.Possible,
+		Message: fmt.Sprintf("the store was restored (%s) and knows none of the machines here (%s): its Nodes are %s; the snapshot may be of another cluster",
+			why, strings.Join(here, ", "), strings.Join(names[:min(len(names), 5)], ", ")),
+		Evidence: []analyze.Evidence{analyze.See(nodes.Items[0].Ref, fmt.Sprintf("%d Node objects", len(names)))},
+	})
+	return true
 }
 
 // blocks returns the certificates of a PEM text, as DER.
