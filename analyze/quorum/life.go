@@ -79,7 +79,7 @@ func observe(c *analyze.Ctx, v *View, g *gathered) {
 				}
 			}
 			if m.NeverStarted() && len(m.Claims) > 0 {
-				m.Proofs = append(m.Proofs, Proof{Silent, m.Claims[0].Ref, "never started: " + m.Claims[0].Text})
+				m.Proofs = append(m.Proofs, Proof{Life: Silent, Ref: m.Claims[0].Ref, Text: "never started: " + m.Claims[0].Text})
 			}
 		}
 	}
