@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"coldplane/analyze"
+	"coldplane/analyze/etcddb"
 	"coldplane/analyze/etcddir"
+	"coldplane/analyze/etcdwal"
 	"coldplane/analyze/provenance"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -16,7 +18,7 @@ import (
 
 var _ = Rules.Add(&analyze.Rule{
 	ID: "DIR103", Name: "etcd-data-dir-empty", Scope: analyze.PerNode,
-	Severities: []report.Severity{report.Critical},
+	Severities: []report.Severity{report.Critical, report.High},
 	Doc: analyze.Doc{
 		Title: "etcd's data directory is empty although the cluster has data",
 		Why: "The etcd volume is made when it is missing, and etcd started on an empty directory founds a brand-new, empty cluster unless its flags say that it " +
@@ -32,7 +34,7 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "older", Default: 60, Unit: "minutes", Source: "how much older than the directory the certificates must be to prove an older cluster"},
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{etcddir.OnNode, provenance.OfNode},
+	Wants: []analyze.Need{etcddir.OnNode, etcdwal.OnNode, etcddb.OnNode, provenance.OfNode},
 	Run:   emptyDataDir,
 })
 
@@ -59,6 +61,15 @@ func emptyDataDir(p *analyze.Pass) error {
 	if what == "" {
 		return nil
 	}
+	flag, _ := pod.Setting("data-dir")
+	mount := pod.Resolve(pod.Main(), flag.Value)
+	if r := remains(p, d); r != nil {
+		r.Subject = "etcd data directory"
+		r.Message = fmt.Sprintf("%s, which etcd uses, %s, but %s", d.Path, what, r.Message)
+		r.Evidence = append([]analyze.Evidence{analyze.See(at, d.Path+" "+what), analyze.Context(mount.VolumeRef, "hostPath: "+mount.HostPath)}, r.Evidence...)
+		p.Report(*r)
+		return nil
+	}
 	state, _ := pod.Setting("initial-cluster-state")
 	made := madeAt(p, d)
 	if asOf, ok := p.AsOf(p.Node()); ok && state.Value == "existing" && !made.IsZero() && !made.After(asOf) && asOf.Sub(made) < time.Duration(p.Param("join")*float64(time.Minute)) {
@@ -74,8 +85,6 @@ func emptyDataDir(p *analyze.Pass) error {
 	if state.Value == "existing" {
 		next = "etcd cannot start as the member it was"
 	}
-	flag, _ := pod.Setting("data-dir")
-	mount := pod.Resolve(pod.Main(), flag.Value)
 	evidence = append([]analyze.Evidence{analyze.See(at, d.Path+" "+what), analyze.Context(mount.VolumeRef, "hostPath: "+mount.HostPath)}, evidence...)
 	if initial, ok := pod.Setting("initial-cluster"); ok {
 		evidence = append(evidence, analyze.Context(initial.Ref, initial.Text()))

@@ -55,9 +55,15 @@ func (in *inspection) pages(db *etcddb.DB, f *analyze.Finding) {
 	s := db.Store
 	worst := report.Low
 	var what []string
+	metas := 0
 	for _, x := range s.Damage {
 		sev := report.High
+		if x.Class == boltpage.MetaLost {
+			metas++
+		}
 		switch {
+		case metas == 2:
+			sev = report.Critical
 		case x.Class == boltpage.MetaLost && x.Lost == "":
 			sev = report.Medium // the spare is gone: the next fault in the other one loses everything
 		case x.Class == boltpage.FreelistWrong:
@@ -84,7 +90,11 @@ func (in *inspection) pages(db *etcddb.DB, f *analyze.Finding) {
 	if n > len(what) {
 		f.Message += fmt.Sprintf("; and %d more", n-len(what))
 	}
-	if !worst.AtLeast(report.High) {
+	switch {
+	case metas == 2:
+		f.Message += fmt.Sprintf("; with both meta pages gone etcd and bbolt cannot open the file; %d records were read from its pages one by one", s.Records)
+		return
+	case !worst.AtLeast(report.High):
 		f.Message += "; etcd starts from what is left, nothing is lost"
 	}
 	if s.Lossy {

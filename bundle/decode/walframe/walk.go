@@ -283,6 +283,9 @@ func (wk *walker) damage(d Damage) int {
 	if d.Kind != BadPadding {
 		wk.log.Breaks++
 	}
+	if !wk.log.Identified {
+		wk.log.Start = StartRefuses // what is cut off holds the member's id, and raft takes none for 0
+	}
 	if len(wk.log.Damage) >= maxDamage {
 		wk.log.DamageDropped++
 		return 0
@@ -310,7 +313,8 @@ func (wk *walker) finish() {
 
 // start tells what etcd (3.4 to 3.7) would do with the log: it reads the
 // segments through one decoder, takes a zero length for the end of a file, and
-// repairs only an unfinished record of the newest one.
+// repairs only an unfinished record of the newest one. Without the first
+// record, the member's identity, it stops (raft: "cannot use none as id").
 func (l *Log) start() Start {
 	if len(l.Segments) == 0 {
 		return StartNone
@@ -327,6 +331,9 @@ func (l *Log) start() Start {
 				return StartDrops
 			}
 		}
+		return StartRefuses
+	}
+	if !l.Identified { // an id of 0
 		return StartRefuses
 	}
 	if l.Torn != nil {

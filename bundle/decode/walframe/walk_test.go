@@ -226,10 +226,24 @@ func TestDamageKinds(t *testing.T) {
 			f[2] = walframetest.File{Name: f[2].Name, Data: o.Files()[2].Data}
 			return f
 		}, walframe.BadChain, walframe.StartRefuses, 2, 0},
-		{"empty-file", func(w *walframetest.Writer, f []walframetest.File) []walframetest.File {
+		{"empty-newest-file", func(w *walframetest.Writer, f []walframetest.File) []walframetest.File {
 			f[2].Data = nil
 			return f
 		}, walframe.NoHead, walframe.StartDrops, 1, 0},
+		{"empty-only-file", func(w *walframetest.Writer, f []walframetest.File) []walframetest.File {
+			f[0].Data = nil
+			return f[:1]
+		}, walframe.NoHead, walframe.StartRefuses, 1, 0},
+		{"zeroed-only-file", func(w *walframetest.Writer, f []walframetest.File) []walframetest.File {
+			clear(f[0].Data)
+			return f[:1]
+		}, walframe.NoHead, walframe.StartRefuses, 1, 0},
+		{"garbage-at-the-head-of-the-only-file", func(w *walframetest.Writer, f []walframetest.File) []walframetest.File {
+			for i := range 48 {
+				f[0].Data[i] = 0x7e
+			}
+			return f[:1]
+		}, walframe.BadLength, walframe.StartRefuses, 1, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
