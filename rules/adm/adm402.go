@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"coldplane/analyze"
@@ -17,7 +18,7 @@ import (
 
 var _ = Rules.Add(&analyze.Rule{
 	ID: "ADM402", Name: "kubeadm-rbac-missing", Scope: analyze.PerCluster,
-	Severities: []report.Severity{report.High, report.Medium},
+	Severities: []report.Severity{report.High, report.Medium, report.Low},
 	Latent:     true, Kubeadm: true,
 	Doc: analyze.Doc{
 		Title: "A role binding that kubeadm's credentials need is missing",
@@ -70,16 +71,36 @@ func bootstrapRBAC(p *analyze.Pass) error {
 	}
 	config := analyze.Context(cfg.Ref("/kubernetesVersion"), "kubernetesVersion: "+cfg.KubernetesVersion)
 	again := steps("Make the bindings of bootstrap tokens and kubelets again.", "kubeadm init phase bootstrap-token --config full.yaml")
+	sev, waiting := report.Low, "" // nobody needs them yet
+	evidence := []analyze.Evidence{config}
+	if o := pendingKubelet(set); o != nil {
+		sev, waiting = report.High, fmt.Sprintf("; the request %s waits for it", o.Value.Name)
+		evidence = append([]analyze.Evidence{analyze.See(o.Ref, o.Value.Spec.SignerName+", not approved")}, evidence...)
+	}
 	if !have(renewBinding) {
-		say(renewBinding, report.High, "the ClusterRoleBinding "+renewBinding+" does not exist: kubelets' requests to renew their client certificates are not approved, and they expire", again, config)
+		say(renewBinding, sev, "the ClusterRoleBinding "+renewBinding+" does not exist: kubelets' requests to renew their client certificates are not approved, and they expire"+waiting, again, evidence...)
+	}
+	if sev == report.High {
+		sev = report.Medium
 	}
 	for _, name := range []string{approveBinding, joinBinding} {
 		if !have(name) {
-			say(name, report.Medium, "the ClusterRoleBinding "+name+" does not exist: new nodes cannot join with a bootstrap token", again, config)
+			say(name, sev, "the ClusterRoleBinding "+name+" does not exist: new nodes cannot join with a bootstrap token", again, config)
 		}
 	}
 	if v, ok := releases.Parse(cfg.KubernetesVersion); ok && v.Minor >= 37 && !have("kubeadm:apiserver-kubelet-client") {
 		say("kubeadm:apiserver-kubelet-client", report.Medium, "the ClusterRoleBinding kubeadm:apiserver-kubelet-client does not exist: with a client certificate made by kubeadm 1.37 the API server may not read logs from kubelets or run commands there", again, config)
+	}
+	return nil
+}
+
+// pendingKubelet is a kubelet's request for a client certificate that nobody
+// approved or denied, or nil.
+func pendingKubelet(s *objects.Set) *objects.Object[certificatesv1.CertificateSigningRequest] {
+	for _, o := range s.CSRs().Items {
+		if o.Value.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && len(o.Value.Status.Conditions) == 0 {
+			return &o
+		}
 	}
 	return nil
 }
