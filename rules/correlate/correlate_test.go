@@ -135,7 +135,7 @@ func TestVerdicts(t *testing.T) {
 		}, report.StateCause, "PKI203", "C-15", 2},
 		{"another service network, not the name the certificate lacks for it", []string{
 			"STA205 high cp2 kube-apiserver --service-cluster-ip-range | differs", "PKI205 high cp2 apiserver.crt | does not hold 10.97.0.1, used by pods (Service kubernetes)",
-		}, report.StateCause, "STA205", "C-15", 1},
+		}, report.StateCause, "STA205", "", 1},
 		{"drift does not outrank a dead component", []string{
 			"STA206 medium cp1 etcd manifest | edited", "STA302 high cp1 kube-controller-manager | dead | leaderelection lost",
 		}, report.StateUndetermined, "STA302", "", 0},

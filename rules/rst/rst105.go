@@ -91,7 +91,7 @@ func damage(m member) (out []string) {
 	}
 	if m.s.MissingTotal > 0 {
 		r := m.s.Missing[0]
-		out = append(out, fmt.Sprintf("%d revisions are missing, from %d to %d", m.s.MissingTotal, r.From, r.To))
+		out = append(out, fmt.Sprintf("%d revisions are missing, the first of them %d to %d", m.s.MissingTotal, r.From, r.To))
 	}
 	return out
 }
