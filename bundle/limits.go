@@ -14,6 +14,9 @@ type Limits struct {
 	OpenTime    time.Duration // reading one archive; default 10 min
 }
 
+// DefaultLimits are the limits that hold when none is set.
+func DefaultLimits() Limits { return Limits{}.withDefaults() }
+
 func (l Limits) withDefaults() Limits {
 	def := func(v *int64, d int64) {
 		if *v == 0 {

@@ -101,7 +101,17 @@ func runAnalyze(ctx context.Context, e *env, g *globals, f *analyzeFlags, inputs
 	if err != nil {
 		return err
 	}
-	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool, Digest: !f.noDigest, Progress: show.input, Identities: ids})
+	targets, err := openTargets(outs)
+	if err != nil {
+		return err
+	}
+	defer discardAll(targets)
+	reads := inputs
+	if f.baseline != "" {
+		reads = append(slices.Clone(inputs), f.baseline)
+	}
+	e.enter(g, reads, targets...)
+	set, err := bundle.Open(ctx, inputs, bundle.Options{Limits: g.limits.archives(), SpoolDir: e.spoolDir(f.spool), Digest: !f.noDigest, Progress: show.input, Identities: ids})
 	if err != nil {
 		return err
 	}
@@ -123,8 +133,8 @@ func runAnalyze(ctx context.Context, e *env, g *globals, f *analyzeFlags, inputs
 		rules.FillDigests(set, r)
 	}
 	show.done()
-	for _, out := range outs {
-		if err := out.write(e, r, f.lang); err != nil {
+	for i, out := range outs {
+		if err := out.write(e, targets[i], r, f.lang); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,13 @@ func runCerts(ctx context.Context, e *env, g *globals, f *certsFlags, inputs []s
 	if err != nil {
 		return err
 	}
-	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool, Identities: ids})
+	to, err := newTarget(f.out)
+	if err != nil {
+		return err
+	}
+	defer to.discard()
+	e.enter(g, inputs, to)
+	set, err := bundle.Open(ctx, inputs, bundle.Options{Limits: g.limits.archives(), SpoolDir: e.spoolDir(f.spool), Identities: ids})
 	if err != nil {
 		return err
 	}
@@ -87,7 +93,7 @@ func runCerts(ctx context.Context, e *env, g *globals, f *certsFlags, inputs []s
 		return err
 	}
 	opts := report.Options{Width: e.width, Color: f.out == "" && e.outTTY && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb"}
-	if err := toFile(e.out, f.out, func(w io.Writer) error { return write(w, t, opts) }); err != nil {
+	if err := to.write(e.out, func(w io.Writer) error { return write(w, t, opts) }); err != nil {
 		return err
 	}
 	if !g.quiet {

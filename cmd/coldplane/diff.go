@@ -106,12 +106,13 @@ func runDiff(ctx context.Context, e *env, g *globals, f *analyzeFlags, a, b stri
 	if err != nil {
 		return err
 	}
-	x, err := openSide(ctx, e, f, o, a)
+	e.enter(g, append(strings.Split(a, ","), strings.Split(b, ",")...))
+	x, err := openSide(ctx, e, g, f, o, a)
 	if err != nil {
 		return err
 	}
 	defer x.close()
-	y, err := openSide(ctx, e, f, o, b)
+	y, err := openSide(ctx, e, g, f, o, b)
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func runDiff(ctx context.Context, e *env, g *globals, f *analyzeFlags, a, b stri
 	return nil
 }
 
-func openSide(ctx context.Context, e *env, f *analyzeFlags, o rules.Options, arg string) (*side, error) {
+func openSide(ctx context.Context, e *env, g *globals, f *analyzeFlags, o rules.Options, arg string) (*side, error) {
 	if strings.HasSuffix(arg, ".json") {
 		r, err := readReport(e, arg)
 		if err != nil {
@@ -140,7 +141,7 @@ func openSide(ctx context.Context, e *env, f *analyzeFlags, o rules.Options, arg
 		}
 		return &side{report: r, why: arg + " is a report", close: func() {}}, nil
 	}
-	set, err := bundle.Open(ctx, strings.Split(arg, ","), bundle.Options{SpoolDir: f.spool})
+	set, err := bundle.Open(ctx, strings.Split(arg, ","), bundle.Options{Limits: g.limits.archives(), SpoolDir: e.spoolDir(f.spool)})
 	if err != nil {
 		return nil, err
 	}

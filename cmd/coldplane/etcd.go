@@ -20,6 +20,7 @@ import (
 // storeFlags are what the commands over etcd databases share.
 type storeFlags struct {
 	output, out, spool string
+	to                 *target // what out names, opened by openStores
 }
 
 func (f *storeFlags) register(c *cobra.Command, formats string) {
@@ -63,9 +64,13 @@ type stores struct {
 	set *bundle.Set
 	eng *analyze.Engine
 	dbs []*etcddb.DB
+	to  *target
 }
 
-func (s *stores) close() { s.set.Close() }
+func (s *stores) close() {
+	s.set.Close()
+	s.to.discard()
+}
 
 // openStores reads every database of the inputs.
 func openStores(ctx context.Context, e *env, g *globals, f *storeFlags, inputs []string) (*stores, error) {
@@ -77,11 +82,18 @@ func openStores(ctx context.Context, e *env, g *globals, f *storeFlags, inputs [
 	// The key table is most of the memory and holds no pointers: collecting often is
 	// cheap, and more than halves the peak.
 	debug.SetGCPercent(10)
-	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool})
+	to, err := newTarget(f.out)
 	if err != nil {
 		return nil, err
 	}
-	s := &stores{set: set, eng: analyze.New(ctx, set, analyze.Options{Now: e.now()})}
+	f.to = to
+	e.enter(g, inputs, to)
+	set, err := bundle.Open(ctx, inputs, bundle.Options{Limits: g.limits.archives(), SpoolDir: e.spoolDir(f.spool)})
+	if err != nil {
+		to.discard()
+		return nil, err
+	}
+	s := &stores{to: to, set: set, eng: analyze.New(ctx, set, analyze.Options{Now: e.now()})}
 	for _, n := range set.All() {
 		dbs, err := etcddb.OnNode.Get(s.eng.Ctx(n))
 		if ctx.Err() != nil {
@@ -117,7 +129,7 @@ func (s *stores) chosen() (*objects.Set, error) { return objects.Cluster.Get(s.e
 
 // print writes a value as JSON, or the text that fn makes.
 func (f *storeFlags) print(e *env, v any, fn func(w *tabwriter.Writer)) error {
-	return toFile(e.out, f.out, func(w io.Writer) error {
+	return f.to.write(e.out, func(w io.Writer) error {
 		switch f.output {
 		case "json":
 			enc := json.NewEncoder(w)

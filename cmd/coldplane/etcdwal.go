@@ -182,7 +182,13 @@ func runEtcdWAL(ctx context.Context, e *env, g *globals, f *walFlags, inputs []s
 			return usagef("choose another name for the output", "%s is an input and would be overwritten", f.out)
 		}
 	}
-	set, err := bundle.Open(ctx, inputs, bundle.Options{SpoolDir: f.spool})
+	to, err := newTarget(f.out)
+	if err != nil {
+		return err
+	}
+	defer to.discard()
+	e.enter(g, inputs, to)
+	set, err := bundle.Open(ctx, inputs, bundle.Options{Limits: g.limits.archives(), SpoolDir: e.spoolDir(f.spool)})
 	if err != nil {
 		return err
 	}
@@ -215,7 +221,7 @@ func runEtcdWAL(ctx context.Context, e *env, g *globals, f *walFlags, inputs []s
 			fmt.Fprintf(e.err, "coldplane: %s: %s; the other inputs were read\n", visible(p.Evidence), visible(p.Detail))
 		}
 	}
-	return toFile(e.out, f.out, func(w io.Writer) error {
+	return to.write(e.out, func(w io.Writer) error {
 		if f.output == "json" {
 			enc := json.NewEncoder(w)
 			enc.SetIndent("", "  ")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"strings"
 
 	"coldplane/report"
@@ -49,8 +48,8 @@ func checkLang(lang string) error {
 	return nil
 }
 
-// write renders the report to every output. A file appears whole or not at all.
-func (o output) write(e *env, r *report.Report, lang string) error {
+// write renders the report to an output.
+func (o output) write(e *env, t *target, r *report.Report, lang string) error {
 	opts := report.Options{Width: e.width, Lang: lang, Rules: rules.Docs(rules.All())}
 	render := formats.All()[o.format]
 	if o.file == "" {
@@ -58,31 +57,7 @@ func (o output) write(e *env, r *report.Report, lang string) error {
 		return render(e.out, r, opts)
 	}
 	opts.Width = 0 // the terminal's width means nothing in a file
-	return toFile(nil, o.file, func(w io.Writer) error { return render(w, r, opts) })
-}
-
-// toFile writes to a file that appears whole or not at all, or to stdout when
-// no file is named.
-func toFile(stdout io.Writer, name string, write func(io.Writer) error) error {
-	if name == "" {
-		return write(stdout)
-	}
-	tmp := name + ".partial"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp, name)
-	}
-	if err != nil {
-		os.Remove(tmp)
-	}
-	return err
+	return t.write(e.out, func(w io.Writer) error { return render(w, r, opts) })
 }
 
 // formatHelp lists the formats for a flag's help.

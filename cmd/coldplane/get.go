@@ -106,7 +106,7 @@ func runGet(ctx context.Context, e *env, g *globals, f *getFlags, typ, name, inp
 		}
 		return nil
 	}
-	return toFile(e.out, f.out, func(w io.Writer) error { return f.write(w, set, list) })
+	return f.to.write(e.out, func(w io.Writer) error { return f.write(w, set, list) })
 }
 
 // namespaced tells by the keys whether objects of a type live in namespaces.

@@ -44,6 +44,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
+			e.enter(g, args)
 			f, _, err := openInput(args[0])
 			if err != nil {
 				return err

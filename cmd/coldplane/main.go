@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"coldplane/cmd/coldplane/confine"
 )
 
 // An env is everything a command takes from the process it runs in.
@@ -22,7 +25,16 @@ type env struct {
 	outTTY   bool // stdout is a terminal
 	errTTY   bool
 	width    int // columns of stdout; 0 when not a terminal
+	root     bool
+
+	// child is set in a confined child; spawn starts one and is nil where commands
+	// run in this process.
+	child *child
+	spawn func(ctx context.Context, scratchIn string, cpu time.Duration) (confine.End, bool)
 }
+
+// warn prints a line that is no error.
+func (e *env) warn(s string) { fmt.Fprintf(e.err, "coldplane: warning: %s\n", s) }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -35,7 +47,19 @@ func main() {
 			e.width = w
 		}
 	}
-	code := run(ctx, e, os.Args[1:])
+	e.root = os.Geteuid() == 0
+	var args []string
+	if e.child, args = childArgs(os.Args[1:]); e.child != nil {
+		e.err = confine.NoteCrash(e.child.scratch)
+	} else {
+		e.spawn = func(ctx context.Context, scratchIn string, cpu time.Duration) (confine.End, bool) {
+			return confine.Spawn(ctx, args, scratchIn, cpu)
+		}
+	}
+	code := run(ctx, e, args)
 	stop()
+	if e.child != nil {
+		code = confine.Exit(code)
+	}
 	os.Exit(code)
 }

@@ -17,7 +17,7 @@ import (
 // reportBytes is the most that a report read back may have.
 const reportBytes = 256 << 20
 
-func newRender(e *env) *cobra.Command {
+func newRender(e *env, g *globals) *cobra.Command {
 	var format, file, lang string
 	var reports []string
 	c := &cobra.Command{
@@ -42,12 +42,18 @@ Exit codes: 0 rendered, 2 wrong usage or no report, 4 the tool failed.`,
 					return usagef("choose another name for the output", "%s is the report and would be overwritten", o.file)
 				}
 			}
+			targets, err := openTargets(outs)
+			if err != nil {
+				return err
+			}
+			defer discardAll(targets)
+			e.enter(g, args, targets...)
 			r, err := readReport(e, args[0])
 			if err != nil {
 				return err
 			}
-			for _, o := range outs {
-				if err := o.write(e, r, lang); err != nil {
+			for i, o := range outs {
+				if err := o.write(e, targets[i], r, lang); err != nil {
 					return err
 				}
 			}

@@ -17,6 +17,7 @@ func visible(s string) string { return report.Visible(s, 0) }
 type globals struct {
 	verbose int
 	quiet   bool
+	limits  limits // of commands that read evidence
 }
 
 func (g *globals) logger(e *env) *slog.Logger {
@@ -35,7 +36,7 @@ func run(ctx context.Context, e *env, args []string) int {
 	root := newRoot(e)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil && err != error(exitError(exitInterrupted)) {
 		err = context.Canceled
 	}
 	return finish(e, err)
@@ -63,7 +64,7 @@ server, no network and no second machine, and never writes to its inputs.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("see "+c.CommandPath()+" --help", "%s", err.Error())
 	})
-	root.AddCommand(newAnalyze(e, g), newDiff(e, g), newCerts(e, g), newCollect(e, g), newEtcd(e, g), newGet(e, g), newInspect(e, g), newOpinion(e), newRender(e), newScrub(e, g), newVerify(e, g), newRules(e), newExplain(e), newVersion(e))
+	root.AddCommand(newAnalyze(e, g), newDiff(e, g), newCerts(e, g), newCollect(e, g), newEtcd(e, g), newGet(e, g), newInspect(e, g), newLimits(e), newOpinion(e), newRender(e, g), newScrub(e, g), newVerify(e, g), newRules(e), newExplain(e), newVersion(e, g))
 	for _, c := range root.Commands() {
 		wrapArgs(c)
 	}
@@ -84,6 +85,13 @@ server, no network and no second machine, and never writes to its inputs.
 		return usagef(hint, "unknown command %q", args[0])
 	}
 	addEtcdWAL(root, e, g)
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "analyze", "diff", "certs", "etcd", "get", "inspect", "render", "verify":
+			confined(c)
+		}
+	}
+	inConfinement(root, e, g)
 	return root
 }
 

@@ -48,6 +48,7 @@ that comparison shows that nobody wrote the bundle anew.
 			if err != nil {
 				return err
 			}
+			e.enter(g, args)
 			worst := error(nil)
 			for _, p := range args {
 				ok, err := verifyOne(c.Context(), e, p, ids)

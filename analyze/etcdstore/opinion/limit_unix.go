@@ -16,7 +16,12 @@ func limit() error {
 		what int
 		max  uint64
 	}{{unix.RLIMIT_CPU, 60}, {unix.RLIMIT_AS, 6 << 30}, {unix.RLIMIT_FSIZE, 0}, {unix.RLIMIT_CORE, 0}} {
-		if err := unix.Setrlimit(l.what, &unix.Rlimit{Cur: l.max, Max: l.max}); err != nil {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(l.what, &now); err != nil {
+			return err
+		}
+		m := min(l.max, uint64(now.Max)) // what the parent is allowed cannot be exceeded
+		if err := unix.Setrlimit(l.what, &unix.Rlimit{Cur: m, Max: m}); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxLine   = 8 << 10   // bytes of a line that count
+	MaxLine   = 8 << 10   // bytes of a line that count
 	blockSize = 256 << 10 // read at once
 	tailSize  = 24 << 10  // bytes kept for the last lines
 	tailLines = 24
@@ -194,9 +194,9 @@ func (s *state) text(ctx context.Context, r io.Reader) error {
 		case len(buf) == cap(buf): // a line longer than a block
 			if over == 0 {
 				s.res.NULs += int64(bytes.Count(buf, []byte{0}))
-				s.block(buf[:maxLine])
+				s.block(buf[:MaxLine])
 				s.res.Long++
-				s.res.Cut += int64(len(buf) - maxLine)
+				s.res.Cut += int64(len(buf) - MaxLine)
 			} else {
 				s.res.Cut += int64(len(buf))
 			}
@@ -221,7 +221,7 @@ func (s *state) sniff(b []byte) {
 		if i < 0 {
 			break
 		}
-		l := logline.Parse(b[:min(i, maxLine)])
+		l := logline.Parse(b[:min(i, MaxLine)])
 		b = b[i+1:]
 		if s.res.Wrap == "" && (!l.Outer.IsZero() || !l.Inner.IsZero()) {
 			s.res.Wrap, s.res.Format = l.Wrap.String(), l.Format.String()
@@ -293,10 +293,10 @@ func (s *state) block(b []byte) {
 
 // one reads one line with its candidates; pos is its place in the block.
 func (s *state) one(line []byte, hits []signature.Hit, pos int) {
-	if len(line) > maxLine {
+	if len(line) > MaxLine {
 		s.res.Long++
-		s.res.Cut += int64(len(line) - maxLine)
-		line = line[:maxLine]
+		s.res.Cut += int64(len(line) - MaxLine)
+		line = line[:MaxLine]
 	}
 	stamp := s.clock.Quick(line)
 	if stamp.IsZero() {
@@ -405,7 +405,7 @@ func (s *state) partial(line []byte, pos int) bool {
 		*j = joined{active: true, stderr: l.Stderr, first: append(j.first[:0], line...), body: j.body[:0],
 			number: s.line, offset: s.offset + int64(pos)}
 	}
-	if room := maxLine - len(j.body); room > 0 {
+	if room := MaxLine - len(j.body); room > 0 {
 		j.body = append(j.body, l.Body[:min(room, len(l.Body))]...)
 	}
 	if !l.Partial {
@@ -644,7 +644,7 @@ func (s *state) lastLines() {
 		if len(bytes.TrimLeft(raw, "\x00")) == 0 {
 			continue
 		}
-		l := logline.Parse(raw[:min(len(raw), maxLine)])
+		l := logline.Parse(raw[:min(len(raw), MaxLine)])
 		if t := s.at(l.When()); !t.IsZero() {
 			at = t
 		}

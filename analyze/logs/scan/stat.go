@@ -151,7 +151,7 @@ func (c *counter) add(at time.Time, number int, offset int64, line *logline.Line
 			c.samples = append(c.samples, sample{})
 		}
 		s := &c.samples[c.sampAt]
-		s.raw = append(s.raw[:0], raw[:min(len(raw), maxLine)]...)
+		s.raw = append(s.raw[:0], raw[:min(len(raw), MaxLine)]...)
 		s.context = append(s.context[:0], context...)
 		s.number, s.offset, s.at = number, offset, at
 		c.sampAt = (c.sampAt + 1) % keepSamples

@@ -4,7 +4,8 @@ import "errors"
 
 var errJSON = errors.New("not JSON")
 
-const maxJSONDepth = 200
+// MaxJSONDepth is the nesting of a JSON value that is taken apart.
+const MaxJSONDepth = 200
 
 // A JSONPolicy decides about one JSON value and what is below it. Arrays are
 // transparent: a policy for an array is that of its elements. The nil policy
@@ -51,7 +52,7 @@ func (s *jsonScrub) space() {
 }
 
 func (s *jsonScrub) value(p *JSONPolicy, depth int) error {
-	if depth > maxJSONDepth {
+	if depth > MaxJSONDepth {
 		return errJSON
 	}
 	s.space()

@@ -43,7 +43,7 @@ type Options struct {
 
 // Limits of the walk.
 const (
-	maxDepth = 100
+	MaxDepth = 100
 	// MaxValue is the largest value that is taken apart; larger ones are
 	// overwritten whole.
 	MaxValue = 8 << 20
@@ -56,7 +56,7 @@ var errWire = errors.New("not a message")
 func ScrubMessage(b []byte, p *Policy, o Options) error { return o.message(b, p, 0) }
 
 func (o *Options) message(b []byte, p *Policy, depth int) error {
-	if depth > maxDepth {
+	if depth > MaxDepth {
 		return errWire
 	}
 	for len(b) > 0 {
@@ -181,7 +181,7 @@ func (o *Options) overwrite(content []byte) {
 func isMessage(b []byte, depth int) bool {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 || typ == protowire.StartGroupType || typ == protowire.EndGroupType || depth > maxDepth {
+		if n < 0 || typ == protowire.StartGroupType || typ == protowire.EndGroupType || depth > MaxDepth {
 			return false
 		}
 		m := protowire.ConsumeFieldValue(num, typ, b[n:])

@@ -23,7 +23,7 @@ const (
 	MaxBytes = 10 << 20 // kubelet reads at most 10 MiB of a manifest: pkg/kubelet/config/file.go maxConfigLength
 	MaxDepth = 64
 	MaxDocs  = 32
-	maxNodes = 300_000 // a 3 MB file of 300,000 keys costs 330 MB in the YAML library
+	MaxNodes = 300_000 // a 3 MB file of 300,000 keys costs 330 MB in the YAML library
 )
 
 // A Class says what kind of fault an Error is.
@@ -82,8 +82,8 @@ func Parse(data []byte) (*File, error) {
 	if line := invalidUTF8(data); line > 0 {
 		return f, &Error{Class: Syntax, Line: line, Msg: "invalid UTF-8"}
 	}
-	if n := bytes.Count(data, []byte{'\n'}) + bytes.Count(data, []byte{','}); n > maxNodes {
-		return f, &Error{Class: Refused, Msg: fmt.Sprintf("more than %d lines or list items", maxNodes)}
+	if n := bytes.Count(data, []byte{'\n'}) + bytes.Count(data, []byte{','}); n > MaxNodes {
+		return f, &Error{Class: Refused, Msg: fmt.Sprintf("more than %d lines or list items", MaxNodes)}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	parts := split(data)
