@@ -101,39 +101,43 @@ func value(b []byte, i int) int {
 // Unescape resolves the escapes of a JSON or klog string; without one it
 // returns b itself.
 func Unescape(b []byte) []byte {
-	i := bytes.IndexByte(b, '\\')
-	if i < 0 {
+	if bytes.IndexByte(b, '\\') < 0 {
 		return b
 	}
-	out := make([]byte, i, len(b))
-	copy(out, b)
-	for ; i < len(b); i++ {
-		if b[i] != '\\' || i+1 == len(b) {
-			out = append(out, b[i])
-			continue
+	return AppendUnescaped(make([]byte, 0, len(b)), b)
+}
+
+// AppendUnescaped appends b to dst with the escapes of a JSON or klog string
+// resolved.
+func AppendUnescaped(dst, b []byte) []byte {
+	for {
+		i := bytes.IndexByte(b, '\\')
+		if i < 0 || i+1 == len(b) {
+			return append(dst, b...)
 		}
-		i++
-		switch b[i] {
+		dst = append(dst, b[:i]...)
+		c := b[i+1]
+		b = b[i+2:]
+		switch c {
 		case 'n':
-			out = append(out, '\n')
+			dst = append(dst, '\n')
 		case 't':
-			out = append(out, '\t')
+			dst = append(dst, '\t')
 		case 'r':
-			out = append(out, '\r')
+			dst = append(dst, '\r')
 		case 'u':
-			if i+4 < len(b) {
-				if r, err := strconv.ParseUint(string(b[i+1:i+5]), 16, 32); err == nil {
-					out = utf8.AppendRune(out, rune(r))
-					i += 4
+			if len(b) >= 4 {
+				if r, err := strconv.ParseUint(string(b[:4]), 16, 32); err == nil {
+					dst = utf8.AppendRune(dst, rune(r))
+					b = b[4:]
 					continue
 				}
 			}
-			out = append(out, 'u')
+			dst = append(dst, 'u')
 		default:
-			out = append(out, b[i])
+			dst = append(dst, c)
 		}
 	}
-	return out
 }
 
 // json reads a line of zap or of klog's JSON output. Which one it is shows in

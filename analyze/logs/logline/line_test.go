@@ -85,14 +85,14 @@ func TestFieldsAndText(t *testing.T) {
 	if g := string(zap.Field("took")); g != "1.2s" {
 		t.Errorf("took %q", g)
 	}
-	if g := string(zap.AppendText(nil)); g != "m\na \"b\"" {
+	if g := string(zap.AppendText(nil, zap.AppendPairs(nil))); g != "m\na \"b\"" {
 		t.Errorf("text %q: the request is a quotation", g)
 	}
 	klog := Parse([]byte(`E0505 15:59:49.432822 7 a.go:6] "Failed" pod="ns/p" err="x \"y\" = z" node=cp1`))
 	if g := string(klog.Field("node")); g != "cp1" {
 		t.Errorf("node %q", g)
 	}
-	if g := string(klog.AppendText(nil)); g != "Failed\nx \"y\" = z" {
+	if g := string(klog.AppendText(nil, klog.AppendPairs(nil))); g != "Failed\nx \"y\" = z" {
 		t.Errorf("text %q", g)
 	}
 }
@@ -125,7 +125,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l := Parse(b)
-		l.AppendText(nil)
+		l.AppendText(nil, l.AppendPairs(nil))
 		l.Each(func(_, _ []byte, _ bool) bool { return true })
 		l.When().WithYear(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 		if len(l.Body) > len(b) {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A Clock reads the time of many lines cheaply: it remembers the last date it
+// A Clock reads the time of many lines cheaply: it remembers the last second it
 // saw. The zero value is ready for use; it is not safe for concurrent use.
 type Clock struct {
-	day  [10]byte
-	base time.Time
+	second [19]byte // as written: 2006-01-02T15:04:05
+	base   time.Time
 }
 
 // Quick returns the time at the beginning of a line without taking the line
@@ -68,18 +68,16 @@ func (c *Clock) iso(b []byte) Stamp {
 	if len(b) < 19 || b[10] != 'T' && b[10] != ' ' {
 		return Stamp{}
 	}
-	if string(b[:10]) != string(c.day[:]) {
+	if string(b[:19]) != string(c.second[:]) {
 		day, ok := date(b)
-		if !ok {
+		d, n := clock(b[11:19])
+		if !ok || n == 0 {
 			return Stamp{}
 		}
-		copy(c.day[:], b)
-		c.base = day
+		copy(c.second[:], b)
+		c.base = day.Add(d)
 	}
-	d, n := clock(b[11:])
-	if n == 0 {
-		return Stamp{}
-	}
-	off, zn := zone(b[11+n:])
+	d, n := fraction(b[19:])
+	off, zn := zone(b[19+n:])
 	return Stamp{Time: c.base.Add(d - off), Zoned: zn > 0, HasYear: true}
 }

@@ -31,16 +31,25 @@ func clock(b []byte) (time.Duration, int) {
 		return 0, 0
 	}
 	d := time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second
-	n := 8
-	if len(b) > 9 && (b[8] == '.' || b[8] == ',') {
-		unit := 100 * time.Millisecond
-		for n = 9; n < len(b) && b[n] >= '0' && b[n] <= '9'; n++ {
-			d += time.Duration(b[n]-'0') * unit
-			unit /= 10
-		}
-		if n == 9 {
-			return d, 8
-		}
+	f, n := fraction(b[8:])
+	return d + f, 8 + n
+}
+
+// fraction reads ".123456" or ",123" behind the seconds, and returns the number
+// of bytes read, 0 if there is none.
+func fraction(b []byte) (time.Duration, int) {
+	if len(b) < 2 || b[0] != '.' && b[0] != ',' {
+		return 0, 0
+	}
+	var d time.Duration
+	unit := 100 * time.Millisecond
+	n := 1
+	for ; n < len(b) && b[n] >= '0' && b[n] <= '9'; n++ {
+		d += time.Duration(b[n]-'0') * unit
+		unit /= 10
+	}
+	if n == 1 {
+		return 0, 0
 	}
 	return d, n
 }

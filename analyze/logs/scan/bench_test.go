@@ -27,17 +27,40 @@ func mixedLog(n int) []byte {
 	return b.Bytes()
 }
 
-// BenchmarkScan reads with all signatures, one line in eight being a hit.
+// failingLog builds n bytes of what a member and an API server write while
+// others do not answer: nearly every line holds a known text.
+func failingLog(n int) []byte {
+	var b bytes.Buffer
+	for i := 0; b.Len() < n; i++ {
+		at := fmt.Sprintf("2026-01-02T03:%02d:%02d.%06d", i/60%60, i%60, i%1000000)
+		switch i % 5 {
+		case 0, 1:
+			fmt.Fprintf(&b, `%s000Z stderr F {"level":"warn","ts":"%sZ","caller":"rafthttp/probing_status.go:68","msg":"prober detected unhealthy status","round-tripper-name":"ROUND_TRIPPER_SNAPSHOT","remote-peer-id":"%x","rtt":"%d.%dms","error":"dial tcp 10.0.0.1%d:2380: connect: connection refused"}`+"\n", at, at, 0xa1+i%3, i%9, i%97, i%3)
+		case 2, 3:
+			fmt.Fprintf(&b, "%s000Z stderr F W0102 03:%02d:%02d.%06d       1 logging.go:55] [core] [Channel #%d SubChannel #%d]grpc: addrConn.createTransport failed to connect to {Addr: \"127.0.0.1:2379\", ServerName: \"127.0.0.1:2379\", }. Err: connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:2379: connect: connection refused\"\n", at, i/60%60, i%60, i%1000000, i%30, i%31)
+		default:
+			fmt.Fprintf(&b, `%s000Z stderr F {"level":"info","ts":"%sZ","logger":"raft","caller":"v3@v3.6.0/raft.go:988","msg":"%x is starting a new election at term %d"}`+"\n", at, at, 0xa1, i)
+		}
+	}
+	return b.Bytes()
+}
+
+// BenchmarkScan reads with all signatures: logs with a hit in one line of
+// eight, and logs of a failing cluster with one in nearly every line.
 func BenchmarkScan(b *testing.B) {
+	b.Run("mixed", func(b *testing.B) { benchScan(b, mixedLog(32<<20), signature.Etcd) })
+	b.Run("failing", func(b *testing.B) { benchScan(b, failingLog(32<<20), signature.Etcd|signature.APIServer) })
+}
+
+func benchScan(b *testing.B, log []byte, by signature.Emitter) {
 	s, err := New(signature.Table())
 	if err != nil {
 		b.Fatal(err)
 	}
-	log := mixedLog(32 << 20)
 	b.SetBytes(int64(len(log)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Scan(b.Context(), bytes.NewReader(log), Options{Program: signature.Etcd}); err != nil {
+		if _, err := s.Scan(b.Context(), bytes.NewReader(log), Options{Program: by}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -91,8 +91,9 @@ type state struct {
 
 	counters map[key]*counter
 	textBuf  []byte
-	tail     []byte    // the end of the stream
-	prev     [2][]byte // the two lines before
+	pairs    []logline.Pair // of the line that is judged
+	tail     []byte         // the end of the stream
+	prev     [2][]byte      // the two lines before
 	prevBuf  [2][]byte
 
 	join joined
@@ -429,7 +430,7 @@ func (s *state) endJoin() {
 
 // whole judges a line whose content stands nowhere as it is.
 func (s *state) whole(l *logline.Line, raw []byte, number int, offset int64) {
-	text := l.AppendText(nil)
+	text := l.AppendText(nil, l.AppendPairs(nil))
 	var hits []signature.Hit
 	for _, h := range s.m.Find(text, nil) {
 		if h.Index < s.m.Marks() {
@@ -477,9 +478,9 @@ func (s *state) judge(l *logline.Line, raw []byte, hits []signature.Hit, number 
 	if by == 0 || quotes(l.Message) && by != signature.Events {
 		return
 	}
-	s.textBuf = s.textBuf[:0]
+	s.textBuf, s.pairs = s.textBuf[:0], s.pairs[:0]
 	var at time.Time
-	timed := false
+	timed, paired := false, l.Fields == nil
 	for i, h := range hits {
 		sig := s.m.Sig(h)
 		def := &s.m.Table[sig]
@@ -489,10 +490,13 @@ func (s *state) judge(l *logline.Line, raw []byte, hits []signature.Hit, number 
 		if slices.ContainsFunc(hits[:i], func(o signature.Hit) bool { return o.Index >= 0 && s.m.Sig(o) == sig }) {
 			continue // counted already
 		}
+		if !paired && (def.In == signature.Text || len(def.Keys) > 0) {
+			s.pairs, paired = l.AppendPairs(s.pairs), true
+		}
 		area := l.Message
 		if def.In == signature.Text {
 			if len(s.textBuf) == 0 {
-				s.textBuf = l.AppendText(s.textBuf)
+				s.textBuf = l.AppendText(s.textBuf, s.pairs)
 			}
 			area = s.textBuf
 		}
@@ -521,25 +525,25 @@ func (s *state) count(sig int, by signature.Emitter, l *logline.Line, raw, area 
 		c = newCounter(sig, &s.m.Table[sig], by)
 		s.counters[key{sig, by}] = c
 	}
-	if keys := c.stat.Sig.Keys; len(keys) > 0 && l.Fields != nil {
-		l.Each(func(k, v []byte, quoted bool) bool {
-			for i, name := range keys {
-				if name == string(k) {
-					if quoted {
-						v = logline.Unescape(v)
-					}
-					c.set(i, v)
-				}
+	for k, name := range c.stat.Sig.Keys {
+		for _, f := range s.pairs {
+			if string(f.Key) != name {
+				continue
 			}
-			return true
-		})
+			if f.Quoted {
+				f.Val = logline.Unescape(f.Val)
+			}
+			c.set(k, f.Val)
+		}
 	}
 	if c.stat.Sig.Pattern != "" {
-		if groups := s.m.Submatch(sig, area); groups != nil {
-			for g, name := range s.m.Groups(sig) {
-				if name != "" {
-					c.set(slices.Index(c.fields, fieldName(name)), groups[g])
-				}
+		if !c.matched || !bytes.Equal(area, c.area) { // a program in a loop repeats itself
+			c.matched, c.area = true, append(c.area[:0], area...)
+			c.match(s.m.Submatch(sig, area), s.m.Groups(sig))
+		}
+		for i, v := range c.groups {
+			if c.vals[i] == "" {
+				c.vals[i] = v
 			}
 		}
 	}

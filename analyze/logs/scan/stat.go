@@ -66,6 +66,9 @@ type counter struct {
 	ep      Episode
 	minute  Slot
 	vals    []string // of the current occurrence
+	matched bool     // the pattern was applied: to area, with groups aligned with fields
+	area    []byte
+	groups  []string
 	text    map[string]*string
 }
 
@@ -103,6 +106,20 @@ func (c *counter) intern(v []byte) string {
 func (c *counter) set(field int, v []byte) {
 	if c.vals[field] == "" && len(v) > 0 {
 		c.vals[field] = c.intern(v)
+	}
+}
+
+// match remembers what the pattern found, under its groups' names. The first
+// of two groups for one field wins.
+func (c *counter) match(found [][]byte, names []string) {
+	c.groups = append(c.groups[:0], make([]string, len(c.fields))...)
+	for g := range found {
+		if names[g] == "" || len(found[g]) == 0 {
+			continue
+		}
+		if i := slices.Index(c.fields, fieldName(names[g])); c.groups[i] == "" {
+			c.groups[i] = c.intern(found[g])
+		}
 	}
 }
 
@@ -164,7 +181,14 @@ func (c *counter) add(at time.Time, number int, offset int64, line *logline.Line
 // time puts an occurrence into slots, minutes and episodes.
 func (c *counter) time(at time.Time) {
 	st := c.stat
-	start := at.Truncate(slotLen)
+	if d := at.Sub(c.minute.Start); d < 0 || d >= time.Minute || c.minute.Count == 0 {
+		c.minute = Slot{Start: at.Truncate(time.Minute)}
+	}
+	c.minute.Count++
+	if c.minute.Count > st.Minute.Count {
+		st.Minute = c.minute
+	}
+	start := c.minute.Start.Truncate(slotLen)
 	i := len(st.Slots) - 1
 	for ; i >= 0 && st.Slots[i].Start.After(start); i-- {
 	}
@@ -173,14 +197,6 @@ func (c *counter) time(at time.Time) {
 		st.Slots[i].Count++
 	case len(st.Slots) < keepSlots:
 		st.Slots = slices.Insert(st.Slots, i+1, Slot{start, 1})
-	}
-	if m := at.Truncate(time.Minute); m.Equal(c.minute.Start) {
-		c.minute.Count++
-	} else {
-		c.minute = Slot{m, 1}
-	}
-	if c.minute.Count > st.Minute.Count {
-		st.Minute = c.minute
 	}
 	if c.ep.Count > 0 && at.Sub(c.ep.To) <= episodeGap && at.Sub(c.ep.From) >= 0 {
 		if at.After(c.ep.To) {
