@@ -20,10 +20,10 @@ var _ = Rules.Add(&analyze.Rule{
 	ID: "QRM112", Name: "etcd-nodes-in-different-clusters", Scope: analyze.PerCluster,
 	Severities: []report.Severity{report.Critical, report.High},
 	Doc: analyze.Doc{
-		Title: "Control-plane nodes belong to different etcd clusters",
+		Title: "Control-plane nodes hold etcd data that do not belong together",
 		Why: "Every etcd cluster has an id made when it was bootstrapped or restored; members of different ids refuse each other. When one node was restored " +
 			"or initialised alone, each part goes on with its own data: API servers answer differently, and what one part accepted is lost when the other is chosen. " +
-			"A member that was not wiped keeps calling with the old id.",
+			"A member that was not wiped keeps calling with the old id. A data directory copied from node to node makes two servers of one member, each voting for the other.",
 		Fix: "Decide which part holds the data to keep, by newest writes and revision, and save a snapshot of every part first. Stop etcd on the others, archive their data directories, " +
 			"and join them to the chosen one anew; or restore the same snapshot on all nodes with the full --initial-cluster.",
 		Links: []string{"https://github.com/kubernetes/kubeadm/issues/2641", "https://etcd.io/docs/v3.6/op-guide/recovery/"},
@@ -43,6 +43,7 @@ type party struct {
 }
 
 func differentClusters(p *analyze.Pass) error {
+	sameMember(p)
 	parties := clusterIDs(p)
 	var ids []uint64
 	for _, x := range parties {
