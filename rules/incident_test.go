@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"coldplane/bundle"
 	"coldplane/report"
 )
 
@@ -344,4 +345,24 @@ func TestIncidentCoreDNSMoved(t *testing.T) {
 		s.objects[i] = strings.Replace(o, `nodeName: "w1"`, `nodeName: "cp3"`, 1)
 	}
 	s.judge(expect{state: report.StateUndetermined, control: report.PlaneUp, rows: []string{"cluster|CoreDNS|last-seen|2 of 2 pods Running on cp3, w2"}})
+}
+
+// TestRecoveryElsewhere: the sample's member that does not answer is not a dead
+// machine; its etcd works in the cluster a restore made.
+func TestRecoveryElsewhere(t *testing.T) {
+	set, err := bundle.Open(t.Context(), []string{"../testdata/incident"}, bundle.Options{SpoolDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	var o Options
+	o.AsOf = time.Date(2026, 5, 12, 9, 30, 0, 0, time.UTC)
+	r, err := Evaluate(t.Context(), set, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, _ := report.Fact[report.Quorum](r, report.FactQuorum)
+	if len(q.Recovery) != 1 || q.Recovery[0].Node != "cp1" || !strings.Contains(q.Recovery[0].Text, "works in another cluster (cdf818194e3a8c32)") {
+		t.Errorf("%+v", q.Recovery)
+	}
 }

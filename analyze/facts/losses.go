@@ -28,7 +28,7 @@ func losses(c *analyze.Ctx, q *report.Quorum) {
 	}
 	cl := v.Clusters[0]
 	nodes, _ := quorum.Nodes.Get(c)
-	l := &loss{c: c, cl: cl, sum: cl.Sum(), dns: map[string]int{}, api: map[string]bool{}}
+	l := &loss{c: c, cl: cl, others: v.Clusters[1:], sum: cl.Sum(), dns: map[string]int{}, api: map[string]bool{}}
 	l.look()
 	zones := map[string][]*quorum.Member{}
 	for _, m := range cl.Voters() {
@@ -65,13 +65,15 @@ func losses(c *analyze.Ctx, q *report.Quorum) {
 
 // loss is what the table is computed from.
 type loss struct {
-	c   *analyze.Ctx
-	cl  *quorum.Cluster
-	sum quorum.Sum
-	api map[string]bool // nodes whose API server was seen: runs or not
-	dns map[string]int  // Running CoreDNS pods by node
-	vip string          // node that holds the endpoint's address
-	why string          // why vip is empty
+	c  *analyze.Ctx
+	cl *quorum.Cluster
+	// others are the further etcd clusters the evidence speaks of.
+	others []*quorum.Cluster
+	sum    quorum.Sum
+	api    map[string]bool // nodes whose API server was seen: runs or not
+	dns    map[string]int  // Running CoreDNS pods by node
+	vip    string          // node that holds the endpoint's address
+	why    string          // why vip is empty
 }
 
 func (l *loss) look() {
@@ -192,7 +194,7 @@ func (l *loss) recovery(nodes *quorum.NodeObjects) []report.Recover {
 	for _, m := range l.cl.Voters() {
 		switch {
 		case m.Life == quorum.Alive:
-		case l.machine(m, nodes):
+		case l.machine(m, nodes) || l.elsewhere(m, nodes) != nil:
 			here = append(here, m)
 		case m.Life == quorum.Silent:
 			away = append(away, m)
@@ -206,7 +208,9 @@ func (l *loss) recovery(nodes *quorum.NodeObjects) []report.Recover {
 		if o := nodes.Of(m); o != nil {
 			r.Node = o.Name
 		}
-		if slices.Contains(here, m) {
+		if o := l.elsewhere(m, nodes); o != nil {
+			r.Text = fmt.Sprintf("its etcd works in another cluster (%s): decide first which data to keep (QRM112), then join it anew", quorum.ID(o.ID))
+		} else if slices.Contains(here, m) {
 			r.Text = "the machine answers: see why kubelet and etcd do not run there, and start them"
 		} else {
 			r.Text = "the machine first: power, network, operating system; nothing inside Kubernetes can help before it answers"
@@ -220,6 +224,23 @@ func (l *loss) recovery(nodes *quorum.NodeObjects) []report.Recover {
 		out = append(out, r)
 	}
 	return out
+}
+
+// elsewhere is the other etcd cluster that the data directory in use on a
+// member's node belongs to, or nil.
+func (l *loss) elsewhere(m *quorum.Member, nodes *quorum.NodeObjects) *quorum.Cluster {
+	name := m.Name
+	if o := nodes.Of(m); o != nil {
+		name = o.Name
+	}
+	for _, o := range l.others {
+		for _, s := range o.Sources {
+			if s.Node != nil && s.Self != 0 && !s.Snapshot && (s.Node == m.Home() || s.Node.Name == name) {
+				return o
+			}
+		}
+	}
+	return nil
 }
 
 // machine reports whether the evidence holds something that only a running
