@@ -37,7 +37,7 @@ func failingLog(n int) []byte {
 		case 0, 1:
 			fmt.Fprintf(&b, `%s000Z stderr F {"level":"warn","ts":"%sZ","caller":"rafthttp/probing_status.go:68","msg":"prober detected unhealthy status","round-tripper-name":"ROUND_TRIPPER_SNAPSHOT","remote-peer-id":"%x","rtt":"%d.%dms","error":"dial tcp 10.0.0.1%d:2380: connect: connection refused"}`+"\n", at, at, 0xa1+i%3, i%9, i%97, i%3)
 		case 2, 3:
-			fmt.Fprintf(&b, "%s000Z stderr F W0102 03:%02d:%02d.%06d       1 logging.go:55] [core] [Channel #%d SubChannel #%d]grpc: addrConn.createTransport failed to connect to {Addr: \"127.0.0.1:2379\", ServerName: \"127.0.0.1:2379\", }. Err: connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:2379: connect: connection refused\"\n", at, i/60%60, i%60, i%1000000, i%30, i%31)
+			fmt.Fprintf(&b, "%s000Z stderr F W0102 03:%02d:%02d.%06d       1 logging.go:55] [core] [Channel #%d SubChannel #%d]grpc: addrConn.createTransport failed to connect to {Addr: \"127.0.0.1:2379\", ServerName: \"127.0.0.1:2379\", }. Err: connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:2379: connect: connection refused\"\n", at, i/60%60, i%60, i%1000000, i/50%30, i/50%31)
 		default:
 			fmt.Fprintf(&b, `%s000Z stderr F {"level":"info","ts":"%sZ","logger":"raft","caller":"v3@v3.6.0/raft.go:988","msg":"%x is starting a new election at term %d"}`+"\n", at, at, 0xa1, i)
 		}

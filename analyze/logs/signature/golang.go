@@ -22,7 +22,7 @@ func golang() []Signature {
 			Rules: []string{"PKI202"}},
 		{ID: "S05", Texts: []string{"TLS handshake error from"}, By: APIServer | ControllerManager | Scheduler | Kubelet | Etcd, In: Text,
 			Means:    "TLS handshake with a client failed",
-			Pattern:  `TLS handshake error from (?P<remote>\S+?): (?P<error>.{1,160})`,
+			Pattern:  `TLS handshake error from (?P<remote>\S+?): (?P<error>.+)`,
 			Versions: "go1.26", Source: "golang/go src/net/http/server.go",
 			Rules: []string{"QRM108", "PKI101"}},
 		{ID: "S06", Texts: []string{"unknown flag: "}, By: Etcd | APIServer | ControllerManager | Scheduler | Kubelet | Kubeadm | Containerd | VIP, In: Text,

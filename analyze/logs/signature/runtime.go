@@ -63,7 +63,7 @@ func runtime() []Signature {
 			Rules: []string{"STA201", "QRM101", "QRM107"}},
 		{ID: "G10", Texts: []string{"grpc: addrConn.createTransport failed to connect to"}, By: Etcd | APIServer | ControllerManager | Scheduler | Kubelet | Kubeadm | Containerd, In: Message,
 			Means:    "gRPC connection failed, with address and reason",
-			Pattern:  `(?:Addr: "?|connect to \{)(?P<addr>[^",} {]+)(?:.*?Err ?: ?(?P<err>.{1,240}))?`,
+			Pattern:  `(?:Addr: "?|connect to \{)(?P<addr>[^",} {]+)(?:.*?Err ?: ?(?P<err>.+))?`,
 			Versions: "1.85", Source: "grpc/grpc-go clientconn.go",
 			Rules: []string{"STA201", "QRM108", "PKI101"}},
 		{ID: "Q01", Texts: []string{"for systemd cgroups, got"}, By: Containerd | Kubelet | Events, In: Text,
