@@ -55,6 +55,7 @@ func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, 
 	if a := e.AsOf(nil); !a.Time.IsZero() {
 		r.AsOf, r.AsOfSource = &a.Time, a.Source
 	}
+	openQuestions(findings, results, rules, o.Target)
 	r.Findings, r.Suppressed, r.Results = waive(findings, results, o.Waivers, e.AsOf(nil).Time)
 	r.Findings = mergeSame(r.Findings)
 	r.Facts = facts.Inventory(e)
@@ -63,6 +64,35 @@ func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, 
 	r.Sort()
 	r.Plan = plan.Make(e, r)
 	return r, nil
+}
+
+// openQuestions completes BUN101, which cannot know what other rules answered:
+// it names the grave ones that stay open on its node, and before an upgrade
+// such a question makes the gap itself a finding of weight.
+func openQuestions(fs []report.Finding, results []report.Result, rules []*analyze.Rule, target string) {
+	grave := map[string]bool{}
+	for _, r := range rules {
+		grave[r.ID] = !r.Evidence && slices.Contains(r.Severities, report.Critical)
+	}
+	for i := range fs {
+		if fs[i].Rule != "BUN101" {
+			continue
+		}
+		var open []string
+		for _, r := range results {
+			if r.Outcome == report.Unknown && r.Subject == fs[i].Node && grave[r.Rule] {
+				open = append(open, r.Rule)
+			}
+		}
+		if len(open) == 0 {
+			continue
+		}
+		slices.Sort(open)
+		fs[i].Message += "; open because of it: " + strings.Join(slices.Compact(open), ", ")
+		if target != "" {
+			fs[i].Severity = report.Medium
+		}
+	}
 }
 
 func inputs(set *bundle.Set) []report.Input {

@@ -16,6 +16,8 @@ const (
 	probeFails = `{"level":"warn","ts":"TS","caller":"rafthttp/probing_status.go:68","msg":"prober detected unhealthy status","round-tripper-name":"ROUND_TRIPPER_RAFT_MESSAGE","remote-peer-id":"%x","rtt":"1.1ms","error":"dial tcp 10.0.0.11:2380: i/o timeout"}`
 	lostLeader = `{"level":"info","ts":"TS","logger":"raft","caller":"v3@v3.7.0/node.go:376","msg":"raft.node: %x lost leader %x at term 4"}`
 	noLeader   = `{"level":"warn","ts":"TS","caller":"etcdhttp/health.go:233","msg":"serving /health false; no leader"}`
+	elected    = `{"level":"info","ts":"TS","logger":"raft","caller":"v3@v3.7.0/node.go:370","msg":"raft.node: %x elected leader %x at term 5"}`
+	serving    = `{"level":"info","ts":"TS","caller":"embed/serve.go:103","msg":"ready to serve client requests"}`
 	overQuota  = `{"level":"warn","ts":"TS","caller":"etcdserver/server.go:1900","msg":"message exceeded backend quota; raising alarm","quota-size-bytes":2147483648,"quota-size":"2.1 GB","error":"etcdserver: no space"}`
 	noSpace    = `{"level":"warn","ts":"TS","logger":"etcd-client","caller":"v3@v3.7.0/retry_interceptor.go:68","msg":"retrying of unary invoker failed","target":"etcd-endpoints://0x29640c13ca00/127.0.0.1:2379","method":"/etcdserverpb.KV/Txn","attempt":0,"error":"rpc error: code = ResourceExhausted desc = etcdserver: mvcc: database space exceeded"}`
 	peerPort   = `WKLOG       1 logging.go:55] [core] [Channel #2 SubChannel #4] grpc: addrConn.createTransport failed to connect to {Addr: "127.0.0.1:2380", ServerName: "127.0.0.1:2380", }. Err: connection error: desc = "error reading server preface: http2: failed reading the frame payload: http2: frame too large, note that the frame header looked like an HTTP/1.1 header"`
@@ -295,6 +297,49 @@ func TestIncidentMachinesLost(t *testing.T) {
 		}
 		s.judge(expect{state: report.StateCause, headline: "QRM101", control: report.PlaneUp, finds: []string{"QRM101 high -", "HAV201 medium - cp3 is still called Ready"}, quiet: []string{"QRM107"},
 			rows: []string{"cp3|etcd member|dead", "cp3|Node object|last-seen|Ready=True", "cluster|etcd quorum|alive", "cluster|control plane|alive"}})
+	})
+	// One is back: its processes run, and still nothing is decided without a second.
+	t.Run("one back", func(t *testing.T) {
+		t.Parallel()
+		s := newScene(t, "ha")
+		s.base(s.now.Add(-30 * time.Minute))
+		s.readyNodes()
+		s.later = s.later[:2]
+		s.nodes["cp2"].gone, s.nodes["cp3"].gone = true, true
+		n := s.nodes["cp1"]
+		for c := range n.containers {
+			n.containers[c] = ctr{running: true, attempt: 1, since: s.now.Add(-3 * time.Minute)}
+		}
+		n.ladder = s.probes(n, false)
+		lines := []string{"2m " + noLeader, "4s " + noLeader}
+		for _, g := range []string{"cp2", "cp3"} {
+			lines = append(lines, "2m "+fmt.Sprintf(probeFails, s.nodes[g].id), "65s "+fmt.Sprintf(probeFails, s.nodes[g].id), "5s "+fmt.Sprintf(probeFails, s.nodes[g].id))
+		}
+		s.log(n, "etcd", 1, lines...)
+		r := s.judge(expect{state: report.StateCause, headline: "QRM101", chain: "C-14", control: report.PlaneDown, finds: []string{"QRM101 critical -"},
+			quiet: []string{"HAV103", "HAV104", "HAV201", "HAV301", "QRM107"},
+			rows:  []string{"cp1|etcd|alive", "cp1|kube-apiserver|alive", "cp2|etcd member|dead", "cp3|etcd member|dead", "cluster|etcd quorum|dead", "cluster|control plane|dead"}})
+		q, _ := report.Fact[report.Quorum](r, report.FactQuorum)
+		if len(q.Recovery) != 2 || !q.Recovery[0].Quorum || q.Recovery[1].Quorum {
+			t.Errorf("recovery %+v", q.Recovery)
+		}
+	})
+	// All three are back: what stands in the old logs is no incident any more.
+	t.Run("recovered", func(t *testing.T) {
+		t.Parallel()
+		s := newScene(t, "ha")
+		s.base(s.now.Add(-2 * time.Second))
+		s.readyNodes()
+		for _, name := range s.names() {
+			n := s.nodes[name]
+			for c := range n.containers {
+				n.containers[c] = ctr{running: true, attempt: 1, since: s.now.Add(-20 * time.Minute)}
+			}
+			s.log(n, "etcd", 0, "70m "+noLeader, "40m "+noLeader)
+			s.log(n, "etcd", 1, "19m50s "+fmt.Sprintf(elected, n.id, s.nodes["cp2"].id), "19m48s "+serving)
+		}
+		s.judge(expect{state: report.StateUndetermined, headline: "", control: report.PlaneUp,
+			rows: []string{"cp1|etcd|alive", "cp3|etcd member|alive", "cluster|etcd quorum|alive", "cluster|control plane|alive"}})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/etcddb"
 	"coldplane/analyze/etcddir"
 	"coldplane/analyze/etcdwal"
+	"coldplane/analyze/host"
 	"coldplane/analyze/provenance"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -34,7 +35,7 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "older", Default: 60, Unit: "minutes", Source: "how much older than the directory the certificates must be to prove an older cluster"},
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{etcddir.OnNode, etcdwal.OnNode, etcddb.OnNode, provenance.OfNode},
+	Wants: []analyze.Need{etcddir.OnNode, etcdwal.OnNode, etcddb.OnNode, provenance.OfNode, host.Listings},
 	Run:   emptyDataDir,
 })
 
@@ -44,19 +45,24 @@ func emptyDataDir(p *analyze.Pass) error {
 	if pod == nil {
 		return p.NotApplicable("no etcd manifest on this node")
 	}
+	var d *etcddir.Dir
 	ds, err := etcddir.OnNode.Try(p, p.Node())
-	if err != nil {
-		p.UnknownErr(bundle.KindDataDir, p.Node(), err)
-		return nil
+	if err == nil {
+		if d = ds.InUse(); d == nil {
+			return p.NotApplicable("the data directory is not on a hostPath (DIR101)")
+		}
 	}
-	d := ds.InUse()
-	if d == nil {
-		return p.NotApplicable("the data directory is not on a hostPath (DIR101)")
+	what, at := "", bundle.Ref{}
+	if d != nil {
+		what, at, err = lacks(p.Node(), d)
 	}
-	what, at, err := lacks(p.Node(), d)
 	if err != nil {
-		p.UnknownErr(bundle.KindDataDir, p.Node(), err)
-		return nil
+		l := listed(p, pod)
+		if l == nil {
+			p.UnknownErr(bundle.KindDataDir, p.Node(), err)
+			return nil
+		}
+		d, what, at = l.dir, l.what, l.at
 	}
 	if what == "" {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/endpoint"
 	"coldplane/analyze/etcdlisten"
 	"coldplane/analyze/etcdservice"
+	"coldplane/analyze/quorum"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
 	"coldplane/report"
@@ -30,7 +31,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Since: "v0.1",
 	},
 	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: append(slices.Clone(needs), etcdservice.OnNode),
+	Wants: append(slices.Clone(needs), etcdservice.OnNode, quorum.Joined),
 	Run:   inconsistent,
 })
 
@@ -51,6 +52,8 @@ func inconsistent(p *analyze.Pass) error {
 		case t.dead(p, c):
 			continue
 		case t.misdialled(p, c):
+			continue
+		case t.strangers(p, c):
 			continue
 		}
 		if len(want) == 0 {
@@ -140,6 +143,49 @@ func (t *topology) misdialled(p *analyze.Pass, c *client) bool {
 		Evidence: evidence, Fix: repair(c, nil),
 	})
 	return true
+}
+
+// strangers reports endpoints that no member announces, where etcd's own list of
+// members is at hand. An address in front of all members is announced by none, so
+// at least one endpoint must be a member's.
+func (t *topology) strangers(p *analyze.Pass, c *client) bool {
+	v, err := quorum.Joined.Try(p, nil)
+	if err != nil {
+		return false
+	}
+	for _, cl := range v.Clusters {
+		var announced []string
+		var ref analyze.Evidence
+		for _, m := range cl.Members {
+			if len(m.ClientURLs) == 0 && !m.Ghost {
+				announced = nil // a member that has not told its address may be the one
+				break
+			}
+			urls, _ := endpoint.List(strings.Join(m.ClientURLs, ","))
+			announced = append(announced, endpoint.Set(urls)...)
+			if len(m.Claims) > 0 {
+				ref = analyze.Expect(m.Claims[0].Ref, m.Claims[0].Text)
+			}
+		}
+		var strange []string
+		for _, u := range c.urls {
+			if s := endpoint.Set([]endpoint.URL{u}); endpoint.IsIP(u.Host) && !slices.Contains(announced, s[0]) {
+				strange = append(strange, u.String())
+			}
+		}
+		if len(strange) == 0 || len(announced) == 0 || !slices.ContainsFunc(c.set(), func(u string) bool { return slices.Contains(announced, u) }) {
+			continue
+		}
+		slices.Sort(announced)
+		p.Report(analyze.Finding{
+			Node: c.node, Subject: "kube-apiserver --etcd-servers", Severity: report.High,
+			Message: fmt.Sprintf("no member of the external etcd announces %s, which kube-apiserver uses; its members announce %s",
+				strings.Join(strange, ", "), strings.Join(announced, ", ")),
+			Evidence: []analyze.Evidence{analyze.See(c.flag.Ref, c.flag.Text()), ref}, Fix: repair(c, nil),
+		})
+		return true
+	}
+	return false
 }
 
 // against compares one API server's endpoints with what they should be.

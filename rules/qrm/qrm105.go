@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"coldplane/analyze"
+	"coldplane/analyze/etcdwal"
 	"coldplane/analyze/logs"
 	"coldplane/analyze/logs/signature"
 	"coldplane/bundle"
@@ -15,7 +16,7 @@ import (
 
 var _ = Rules.Add(&analyze.Rule{
 	ID: "QRM105", Name: "etcd-leader-churn", Scope: analyze.PerCluster,
-	Severities: []report.Severity{report.High, report.Medium},
+	Severities: []report.Severity{report.High, report.Medium, report.Info},
 	Doc: analyze.Doc{
 		Title: "etcd changes its leader again and again",
 		Why: "Every change of leader stops writes for about a second and ends requests that were under way; controller-manager and scheduler may lose " +
@@ -29,7 +30,7 @@ var _ = Rules.Add(&analyze.Rule{
 		{Name: "burst", Default: 4, Unit: "changes in 15 minutes", Source: "etcd mixin, etcdHighNumberOfLeaderChanges"},
 		{Name: "rate", Default: 2, Unit: "changes per hour"},
 	},
-	Needs: []analyze.Need{logs.OnNode},
+	Wants: []analyze.Need{logs.OnNode, etcdwal.OnNode},
 	Run:   leaderChurn,
 })
 
@@ -73,6 +74,7 @@ func leaderChurn(p *analyze.Pass) error {
 		}
 	}
 	if !any {
+		termJump(p)
 		p.Unknown(bundle.KindLogs, nil, bundle.NotCollected, "no etcd log")
 		return nil
 	}
@@ -109,8 +111,45 @@ func leaderChurn(p *analyze.Pass) error {
 		p.Report(churn(report.High, fmt.Sprintf("etcd changed its leader %d times within 15 minutes from %s", burst, clock(changes[start].at.Time)), changes[start:start+burst]))
 	case len(changes) >= 3 && float64(len(changes))/hours >= p.Param("rate"):
 		p.Report(churn(report.Medium, fmt.Sprintf("etcd changed its leader %d times in %.1f hours of logs", len(changes), hours), changes))
+	default:
+		termJump(p)
 	}
 	return nil
+}
+
+// termJump looks where the members' write-ahead logs skip terms: elections that
+// brought no leader who wrote anything. The records carry no times, so it only
+// hints.
+func termJump(p *analyze.Pass) {
+	var worst uint64
+	var at *etcdwal.Dir
+	var text string
+	for _, n := range p.All() {
+		dirs, err := etcdwal.OnNode.Try(p, n)
+		if err != nil || dirs.Live() == nil || dirs.Live().Log == nil {
+			continue
+		}
+		d := dirs.Live()
+		see := func(from, to, index uint64) {
+			if to > from+1 && to-from-1 > worst {
+				worst, at = to-from-1, d
+				text = fmt.Sprintf("from term %d to %d at entry %d", from, to, index)
+			}
+		}
+		spans := d.Log.Terms.Items
+		for i := 1; i < len(spans); i++ {
+			see(spans[i-1].Term, spans[i].Term, spans[i].FirstIndex)
+		}
+		if len(spans) > 0 {
+			see(spans[len(spans)-1].Term, d.Log.State.Term, d.Log.LastIndex)
+		}
+	}
+	if at == nil || float64(worst) < p.Param("burst") {
+		return
+	}
+	p.Report(analyze.Finding{Subject: "etcd terms", Severity: report.Info,
+		Message:  fmt.Sprintf("the write-ahead log in %s goes %s: %d elections in a row gave no leader that wrote anything; the log holds no times, etcd's own log tells when", at.Path, text, worst),
+		Evidence: []analyze.Evidence{analyze.See(at.LogRef(), text)}})
 }
 
 func churn(sev report.Severity, msg string, changes []*change) analyze.Finding {

@@ -9,6 +9,7 @@ import (
 	"coldplane/analyze/cri"
 	"coldplane/analyze/endpoint"
 	"coldplane/analyze/kubelet"
+	"coldplane/analyze/logs"
 	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
@@ -29,13 +30,17 @@ var _ = Rules.Add(&analyze.Rule{
 		Links: []string{"https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-init-phase/"},
 		Since: "v0.1",
 	},
-	Needs: []analyze.Need{staticpod.Manifests},
-	Wants: []analyze.Need{running.Config, kubelet.File, kubelet.CommandLine, kubelet.StaticPods, cri.OnNode},
+	Wants: []analyze.Need{staticpod.Manifests, running.Config, kubelet.File, kubelet.CommandLine, kubelet.StaticPods, cri.OnNode, logs.OnNode},
 	Run:   requiredManifest,
 })
 
 func requiredManifest(p *analyze.Pass) error {
-	d, _ := staticpod.Manifests.In(p)
+	d, err := staticpod.Manifests.Try(p, p.Node())
+	if err != nil {
+		p.UnknownErr(bundle.KindManifests, p.Node(), err)
+		toldByKubelet(p)
+		return nil
+	}
 	elsewhere := kubeletReads(p, d)
 	if !controlPlaneNode(p.Node(), d) {
 		if elsewhere {
