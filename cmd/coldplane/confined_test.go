@@ -72,6 +72,22 @@ func TestConfined(t *testing.T) {
 	bin := program(t)
 	t.Run("answers", func(t *testing.T) { testConfinedAnswers(t, bin) })
 	t.Run("limits", func(t *testing.T) { testConfinedLimits(t, bin) })
+	t.Run("a reader that stops", func(t *testing.T) {
+		c := exec.Command(bin, "analyze", incident, "-o", "json")
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		c.Stdout = w
+		var errs strings.Builder
+		c.Stderr = &errs
+		err = c.Run()
+		w.Close()
+		if err == nil || strings.Contains(errs.String(), "error") {
+			t.Errorf("%v: %s", err, errs.String())
+		}
+	})
 	t.Run("touches nothing else", func(t *testing.T) { testConfinedTouchesNothingElse(t, bin) })
 }
 

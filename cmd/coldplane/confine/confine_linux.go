@@ -69,6 +69,9 @@ func Spawn(ctx context.Context, args []string, scratchIn string, cpu time.Durati
 		return End{Died: err.Error()}, true
 	}
 	ws := c.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() && ws.Signal() == syscall.SIGPIPE {
+		return End{Code: 128 + int(syscall.SIGPIPE)}, true // whoever reads has had enough, as with any command before a head
+	}
 	signal := ""
 	if ws.Signaled() {
 		signal = "ended by signal " + ws.Signal().String()
