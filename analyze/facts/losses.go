@@ -213,7 +213,7 @@ func (l *loss) recovery(nodes *quorum.NodeObjects) []report.Recover {
 		} else if slices.Contains(here, m) {
 			r.Text = "the machine answers: see why kubelet and etcd do not run there, and start them"
 		} else {
-			r.Text = "the machine first: power, network, operating system; nothing inside Kubernetes can help before it answers"
+			r.Text = "see first whether its machine answers: power, network, operating system; nothing inside Kubernetes can help before it does"
 		}
 		switch {
 		case r.Quorum:
