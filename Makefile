@@ -22,12 +22,12 @@ demo: build
 	@echo "HTML report: demo/report.html"
 
 test:
-	$(GO) test ./...
+	$(GO) test -timeout 20m ./...
 
 # The race detector; RACE narrows it to some packages.
 RACE ?= ./...
 race:
-	$(GO) test -race $(RACE)
+	$(GO) test -race -timeout 30m $(RACE)
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "not gofmt-clean: $$bad"; exit 1; }
