@@ -90,6 +90,12 @@ func (s *Set) All() []*Node {
 	return out
 }
 
+// Of returns the set as if only some of its nodes had been given. It shares all
+// files with s and is not closed.
+func (s *Set) Of(nodes []*Node) *Set {
+	return &Set{Inputs: s.Inputs, Nodes: nodes, Shared: s.Shared, Problems: s.Problems}
+}
+
 func (s *Set) sortNodes() {
 	slices.SortStableFunc(s.Nodes, func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
 }

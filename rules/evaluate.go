@@ -47,6 +47,10 @@ func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, 
 	if err != nil {
 		return nil, err
 	}
+	parts, err := apart(e, o, rules, &findings, &results)
+	if err != nil {
+		return nil, err
+	}
 	r := &report.Report{
 		APIVersion: report.APIVersion, Kind: report.Kind,
 		Tool:   report.Tool{Name: "coldplane", Version: o.Version, Rules: len(rules)},
@@ -58,7 +62,7 @@ func Evaluate(ctx context.Context, set *bundle.Set, o Options) (*report.Report, 
 	openQuestions(findings, results, rules, o.Target)
 	r.Findings, r.Suppressed, r.Results = waive(findings, results, o.Waivers, e.AsOf(nil).Time)
 	r.Findings = mergeSame(r.Findings)
-	r.Facts = facts.Inventory(e)
+	r.Facts = facts.Inventory(e, parts)
 	r.Timeline = facts.Timeline(e)
 	correlate.Judge(r, correlate.TraitsOf(rules))
 	r.Sort()
@@ -88,7 +92,11 @@ func openQuestions(fs []report.Finding, results []report.Result, rules []*analyz
 			continue
 		}
 		slices.Sort(open)
-		fs[i].Message += "; open because of it: " + strings.Join(slices.Compact(open), ", ")
+		more := ""
+		if open = slices.Compact(open); len(open) > 8 {
+			open, more = open[:8], fmt.Sprintf(" and %d more", len(open)-8)
+		}
+		fs[i].Message += "; open because of it: " + strings.Join(open, ", ") + more
 		if target != "" {
 			fs[i].Severity = report.Medium
 		}

@@ -343,6 +343,28 @@ func TestIncidentMachinesLost(t *testing.T) {
 	})
 }
 
+// Two clusters in one input: each is judged as if it had been given alone, and
+// what is wrong with one is not said of the other (BUN102).
+func TestIncidentTwoClusters(t *testing.T) {
+	s := newScene(t, "ha")
+	s.base(s.now.Add(-10 * time.Minute))
+	s.readyNodes()
+	s.later = s.later[:2]
+	s.nodes["cp3"].alien = true
+	s.members = strings.Join(strings.SplitAfter(s.members, "\n")[:2], "")
+	s.loseProcesses(10*time.Minute, "cp2")
+	s.nodes["cp2"].ladder = s.down(s.nodes["cp2"], true)
+	s.nodes["cp1"].ladder = s.probes(s.nodes["cp1"], false)
+	r := s.judge(expect{state: report.StateCause, headline: "NOD106 cp2", control: report.PlaneDown,
+		quiet: []string{"BUN102", "STA302", "HAV101", "HAV103", "HAV104", "HAV201", "HAV202", "HAV301", "HAV402", "NOD106"},
+		finds: []string{"BUN102 critical - the inputs are of 2 clusters", "QRM101 critical -"},
+		rows:  []string{"cluster of cp1|etcd quorum|dead", "cluster of cp3|etcd quorum|alive", "cluster of cp1|control plane|dead", "cluster of cp3|control plane|alive", "cluster|control plane|dead", "cp3|etcd member|alive"}})
+	q, _ := report.Fact[report.Quorum](r, report.FactQuorum)
+	if q.State != "lost" || q.Voters != 2 || len(q.Nodes) != 3 || !strings.Contains(q.Text, "Cluster of cp3: 1 of 1 voters seen alive") {
+		t.Errorf("quorum %+v", q)
+	}
+}
+
 // A restore into another directory: kubeadm must learn of it.
 func TestIncidentRestored(t *testing.T) {
 	for _, fixed := range []bool{false, true} {

@@ -97,8 +97,9 @@ func Mixed(c *analyze.Ctx) string {
 	return "the inputs are of several clusters; analyze each alone (BUN102)"
 }
 
-// Inventory returns the report's facts.
-func Inventory(e *analyze.Engine) map[string]any {
+// Inventory returns the report's facts. parts are the clusters of a mixed input,
+// none when there is one cluster.
+func Inventory(e *analyze.Engine, parts []Part) map[string]any {
 	out := map[string]any{}
 	rows := []report.NodeInventory{}
 	for _, n := range e.Set().Nodes {
@@ -150,18 +151,10 @@ func Inventory(e *analyze.Engine) map[string]any {
 	if st := Stores(e); len(st) > 0 {
 		out[report.FactStore] = st
 	}
-	c := e.Ctx(nil)
-	list, q := members(c)
-	if list != nil {
-		losses(c, q)
-		out[report.FactMembers], out[report.FactQuorum] = list, *q
+	if len(parts) == 0 {
+		parts = []Part{{Engine: e}}
 	}
-	if b := banner(c); b != nil {
-		out[report.FactBanner] = *b
-	}
-	if m := matrix(e, q); m != nil {
-		out[report.FactMatrix] = *m
-	}
+	inPresent(parts, out)
 	if v := versions(e); len(v) > 0 {
 		out[report.FactVersions] = v
 	}

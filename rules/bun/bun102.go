@@ -96,5 +96,5 @@ func severalClusters(clusters identity.Clusters) analyze.Finding {
 	}
 	ev[0].Role = report.RoleSubject
 	return analyze.Finding{Subject: "clusters", Severity: report.Critical, Evidence: ev,
-		Message: fmt.Sprintf("the inputs are of %d clusters: %s; questions between nodes were not asked", len(clusters), strings.Join(said, "; "))}
+		Message: fmt.Sprintf("the inputs are of %d clusters: %s; each was judged alone", len(clusters), strings.Join(said, "; "))}
 }
