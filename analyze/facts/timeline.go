@@ -40,10 +40,10 @@ var milestones = []string{
 
 // breaks are those of them with which an incident begins: a store that refuses
 // or loses what it holds, a lost leader, a process that ends in error. What
-// also happens in an orderly start or stop is not among them.
+// also happens in an orderly start or stop, or ends an incident, is not among them.
 var breaks = []string{
-	"E01", "E02", "E14", "E15", "E17", "E22", "E23", "E24", "E25", "E28", "E29", "E36", "E37", "E40", "E60", "E61", "E66", "E74", "E89", "E92", "E100", "R04", "R08",
-	"A02", "A14", "A16", "A50", "C01", "C04", "C09", "S01", "S06", "K12", "K13", "K23", "K28", "K58", "X04", "X05", "X06", "X07", "X08",
+	"E01", "E02", "E14", "E15", "E17", "E22", "E23", "E24", "E25", "E28", "E29", "E36", "E37", "E40", "E60", "E61", "E66", "E74", "E92", "E100", "R04", "R08",
+	"A02", "A14", "A16", "A50", "C01", "C09", "S01", "S06", "K12", "K13", "K23", "K28", "K58", "X04", "X05", "X06", "X07", "X08",
 }
 
 // silence is how long a node may write nothing before the timeline calls it a gap.

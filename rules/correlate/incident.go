@@ -10,7 +10,7 @@ import (
 
 // lead is how long before another sign a sign still belongs to the same
 // incident.
-const lead = 30 * time.Minute
+const lead = 10 * time.Minute
 
 // incident finds the span of time in which things went wrong: back from the
 // earliest grave finding that is no lasting circumstance, over the signs in the
