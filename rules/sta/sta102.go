@@ -49,7 +49,10 @@ func requiredManifest(p *analyze.Pass) error {
 		return p.NotApplicable("no control-plane component but etcd belongs on this node")
 	}
 	for _, c := range staticpod.Components() {
-		if d.Component(c) != nil {
+		if other := d.Component(c); other != nil {
+			if e := d.Broken(c); e != nil && e.File.Name() == c+path.Ext(e.File.Name()) {
+				brokenManifest(p, d, c, e, other)
+			}
 			continue
 		}
 		if c == staticpod.Etcd {
@@ -62,7 +65,7 @@ func requiredManifest(p *analyze.Pass) error {
 			}
 		}
 		if e := d.Broken(c); e != nil {
-			brokenManifest(p, d, c, e)
+			brokenManifest(p, d, c, e, nil)
 		} else {
 			missingManifest(p, d, c)
 		}
@@ -162,13 +165,19 @@ func weigh(p *analyze.Pass, component string) (report.Severity, string, []analyz
 	return report.High, "", nil
 }
 
-func brokenManifest(p *analyze.Pass, d *staticpod.Dir, component string, e *staticpod.Entry) {
+// brokenManifest reports a component's file that the kubelet cannot use; other is
+// the pod of another file that the kubelet runs in its place, or nil.
+func brokenManifest(p *analyze.Pass, d *staticpod.Dir, component string, e *staticpod.Entry, other *staticpod.Pod) {
 	var m *bundle.MissingError
 	if !asMissing(e.Err, &m) || m.Reason != bundle.Damaged && m.Reason != bundle.TooLarge {
 		p.UnknownErr(bundle.KindManifests, p.Node(), e.Err)
 		return
 	}
 	sev, state, more := weigh(p, component)
+	if other != nil {
+		sev, state = report.High, fmt.Sprintf("; it runs it from %s instead", other.File().Name())
+		more = []analyze.Evidence{analyze.Context(other.File().Ref(), "pod "+other.Name)}
+	}
 	ref := m.Ref
 	if ref.IsZero() {
 		ref = e.File.Ref()
