@@ -23,6 +23,7 @@ type Values struct {
 	cm       compiled // ConfigMaps that are kept
 	rootCA   compiled // kube-root-ca.crt of every namespace
 	cr       *kubevalue.JSONPolicy
+	app      *kubevalue.JSONPolicy // Argo CD's Applications
 	flags    *flagSet
 	secret   func([]byte)
 }
@@ -51,6 +52,7 @@ func NewValues(l Level, secret func([]byte)) *Values {
 		return string(k) == "ca.crt", edit
 	})
 	v.cr = crPolicy(l)
+	v.app = crPolicy(l, "status.sync.status", "status.health.status", "status.reconciledAt")
 	return v
 }
 
@@ -67,10 +69,11 @@ func (v *Values) mapValues(kind, field string, e edits, keep func(key []byte) (b
 	return c
 }
 
-func crPolicy(l Level) *kubevalue.JSONPolicy {
+// crPolicy keeps the conditions of a custom resource, and some more of it.
+func crPolicy(l Level, more ...string) *kubevalue.JSONPolicy {
 	c := compile(kindPolicy{}, nil).withMeta(l)
 	if l != LevelStructure {
-		for _, p := range conditions("status.conditions") {
+		for _, p := range append(conditions("status.conditions"), more...) {
 			setJSON(c.json, strings.Split(p, "."), &kubevalue.JSONPolicy{Keep: true})
 		}
 	}
@@ -259,6 +262,8 @@ func (v *Values) json(key, value []byte, secretKey bool) {
 	p := v.cr
 	if t.Kind == "" || t.APIVersion == "" {
 		p = nil // not Kubernetes
+	} else if t.Kind == "Application" && strings.HasPrefix(t.APIVersion, "argoproj.io/") {
+		p = v.app
 	} else if k, ok := v.kinds[t.APIVersion+"/"+t.Kind]; ok && v.level != LevelStructure {
 		p = k.json
 	}

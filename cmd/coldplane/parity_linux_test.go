@@ -13,6 +13,10 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/google/go-cmp/cmp"
+
+	"coldplane/report"
 )
 
 // unpack extracts regular files, directories and links of an archive that we
@@ -219,5 +223,47 @@ func TestBundlesSayWhatTheirNodesSay(t *testing.T) {
 			// A bundle holds kubeadm's configuration, taken out of the database.
 			return strings.HasPrefix(id, "BUN101")
 		})
+		a, b := story(t, now, dir), story(t, now, bundles...)
+		if len(a) < 10 {
+			t.Errorf("%s: a story of %d lines compares nothing", filepath.Base(p), len(a))
+		}
+		if d := cmp.Diff(a, b); d != "" {
+			t.Errorf("%s: the bundles tell another story than their nodes (- nodes, + bundles):\n%s", filepath.Base(p), d)
+		}
 	}
+}
+
+// story is what a reader sees first: the verdict with its headline and chain, and
+// every row of the matrix.
+func story(t *testing.T, now string, in ...string) []string {
+	t.Helper()
+	code, out, errs := coldplane(t, append([]string{"analyze", "-o", "json", "--as-of", now, "--fail-on", "none"}, in...)...)
+	var r report.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("code %d: %v\n%s", code, err, errs)
+	}
+	v := r.Verdict
+	lines := []string{"verdict " + v.State + " " + v.ChainName + " " + v.Control + " " + v.UserPlane}
+	name := func(id string) string {
+		if f := r.Find(id); f != nil {
+			return f.Rule + " " + f.Node + " " + f.Subject
+		}
+		return "?"
+	}
+	if v.Headline != nil {
+		lines = append(lines, "headline "+name(*v.Headline))
+	}
+	for _, l := range v.Chain {
+		lines = append(lines, "chain "+name(l.Finding))
+	}
+	var typed struct {
+		Facts struct{ Matrix report.Matrix }
+	}
+	if err := json.Unmarshal([]byte(out), &typed); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range typed.Facts.Matrix.Rows {
+		lines = append(lines, strings.Join([]string{row.Plane, row.Subject, row.Name, row.State, row.Text}, " | "))
+	}
+	return lines
 }
