@@ -17,7 +17,7 @@ var _ = Rules.Add(&analyze.Rule{
 	Doc: analyze.Doc{
 		Title: "The input holds secrets, or had them removed",
 		Why:   "A raw disk or snapshot holds every private key and every Secret: it must not be attached to a ticket as it is. Where keys were removed before, questions about them are answered from fingerprints or stay open.",
-		Fix:   "To share it, let coldplane make a bundle (coldplane collect), or scrub the database (coldplane scrub DB OUT). A coldplane bundle with keys in it is a defect: do not send it on, report it.",
+		Fix:   "To share it, let coldplane make a bundle (coldplane collect), or scrub the database (coldplane scrub DB OUT). A bundle that coldplane made and that still holds keys is a defect of coldplane: do not send it on, and report it to those you have coldplane from, with the path of the file and without its content.",
 		Links: []string{"https://kubernetes.io/docs/concepts/security/secrets-good-practices/"},
 		Since: "v0.1",
 	},

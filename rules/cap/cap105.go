@@ -17,7 +17,7 @@ var _ = Rules.Add(&analyze.Rule{
 	Doc: analyze.Doc{
 		Title: "Which object types fill the database",
 		Why:   "What fills etcd decides what helps: a controller to stop, a history to compact or a type to delete. Counted over every revision that is kept.",
-		Fix:   "Look at the first rows: live bytes are removed by deleting objects, history by compaction; then CAP106 to CAP113 for the type that leads.",
+		Fix:   "First stop what writes the type that leads. Then make room: delete its objects that nobody needs where live bytes lead, compact where history leads, and defragment the members one at a time afterwards. For what writes such objects, see CAP106 to CAP113.",
 		Links: []string{"https://etcd.io/docs/v3.6/op-guide/maintenance/"},
 		Since: "v0.1",
 	},

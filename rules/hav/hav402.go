@@ -19,7 +19,7 @@ var _ = Rules.Add(&analyze.Rule{
 		Title: "Control-plane Nodes and etcd members are not the same machines",
 		Why: "kubeadm runs one etcd member on every control-plane node. A control-plane Node without a member joined only half way; a member without such a Node was left behind when its machine was removed, " +
 			"and counts in the quorum all the same.",
-		Fix:   "A node that joined half way: kubeadm reset there and join it anew. A member that was left behind: remove it by its id after checking that the others have quorum.",
+		Fix:   "First look whether the other members are healthy and have quorum without this one. Then join a node that joined half way anew, after kubeadm reset on it; remove a member that was left behind by its id (etcdctl member remove).",
 		Links: []string{"https://github.com/kubernetes/kubeadm/issues/3269"},
 		Since: "v0.1",
 	},
@@ -79,10 +79,18 @@ func membersAndNodes(p *analyze.Pass) error {
 		}
 		evidence[0].Role = report.RoleSubject
 		p.Report(analyze.Finding{Subject: "control planes and members", Severity: report.High, Confidence: report.Probable,
-			Message:  fmt.Sprintf("%d control-plane Nodes, %d voters; %s", len(cps), len(c.Voters()), strings.Join(parts, "; ")),
+			Message:  fmt.Sprintf("%s, %s; %s", number(len(cps), "control-plane Node"), number(len(c.Voters()), "voter"), strings.Join(parts, "; ")),
 			Evidence: evidence})
 	}
 	return nil
+}
+
+// number counts things in words: "1 voter", "3 voters".
+func number(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // memberOn finds the member of a Node, by name or address.

@@ -24,7 +24,7 @@ var _ = Rules.Add(&analyze.Rule{
 	Doc: analyze.Doc{
 		Title: "The kernel reports errors of a disk or file system",
 		Why:   "A file system that turns read-only ends etcd at once; I/O errors damage data silently before that. Tasks that hang for minutes in the kernel mean a disk or a network mount that does not answer.",
-		Fix:   "Treat the disk as failing: replace the member on another disk (remove it, empty the directory, join again) rather than repairing the file system under etcd. Keep a copy of the data directory first.",
+		Fix:   "First copy the data directory to another disk. Then replace the member: remove it from the cluster, give the node another disk, and join it again with an empty directory. Treat the old disk as failing: do not repair the file system under etcd.",
 		Links: []string{"https://etcd.io/docs/v3.6/op-guide/failures/"},
 		Since: "v0.1",
 	},

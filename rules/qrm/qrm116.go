@@ -18,7 +18,7 @@ var _ = Rules.Add(&analyze.Rule{
 	Doc: analyze.Doc{
 		Title: "A member's raft log is shorter than what it had acknowledged",
 		Why: "The leader counts what a member has acknowledged. When the member comes back with an older copy of its directory under the same id, the leader refers to entries it no longer has, and raft stops the process. " +
-			"Nothing is damaged, and it will never catch up: it has broken its word to the others, and if a majority did so, committed data is lost.",
+			"No file is damaged, but the member will never catch up: it lacks entries that the others count as stored on it, and if a majority lacks them, committed data is lost.",
 		Fix:   "Remove this member from the cluster, archive and empty its data directory, and join it anew. Never put back a file copy of one member while the others ran on, never edit or cut the log, and do not restore the whole cluster for one member.",
 		Links: []string{"https://github.com/etcd-io/etcd/issues/13509", "https://github.com/etcd-io/etcd/issues/15699"},
 		Since: "v0.1",

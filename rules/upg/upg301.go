@@ -20,8 +20,8 @@ var _ = Rules.Add(&analyze.Rule{
 		Title: "Flags, feature gates or admission plugins that the target rejects",
 		Why: "A component that is given something it does not know ends at once. kubeadm writes the static pods anew, but passes extraArgs on as " +
 			"they are, and it leaves the kubelet's own flags and feature gates alone: a kubelet that does not start takes every static pod of its node with it.",
-		Fix: "Before the upgrade, remove them from all four places: extraArgs in kubeadm-config, the kubelet-config ConfigMap, /var/lib/kubelet/config.yaml and " +
-			"kubeadm-flags.env on every node, /etc/default/kubelet and the unit's drop-ins.",
+		Fix: "Before the upgrade, remove them wherever they stand. For the whole cluster: extraArgs in kubeadm-config and the kubelet-config ConfigMap. " +
+			"On every node: config.yaml and kubeadm-flags.env in /var/lib/kubelet, /etc/default/kubelet, and the drop-ins of the kubelet's unit.",
 		Links: []string{
 			"https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates-removed/",
 			"https://github.com/kubernetes/kubernetes/tree/master/CHANGELOG",
