@@ -118,10 +118,21 @@ type GapSummary struct {
 	Rules []string // rules that wanted it, sorted
 }
 
+// unusable tells evidence that is in the input and could not be used from
+// evidence that is not in it, or does not decide.
+func (g *Gap) unusable() bool {
+	switch g.Reason {
+	case "unreadable", "damaged", "truncated", "too-large", "refused", "not-regular", "spool-full", "unsupported", "limit", "failed": // codes of package bundle
+		return true
+	}
+	return false
+}
+
 // Gaps joins the gaps of all unknown results: one entry per evidence, node and
-// reason, those most rules wanted first.
+// reason; what is in the input and could not be used comes first, place by
+// place, then what most rules wanted.
 func (r *Report) Gaps() []GapSummary {
-	type key struct{ evidence, node, reason string }
+	type key struct{ evidence, node, reason, detail string }
 	idx := map[key]int{}
 	var out []GapSummary
 	for _, res := range r.Results {
@@ -129,7 +140,10 @@ func (r *Report) Gaps() []GapSummary {
 			continue
 		}
 		for _, g := range res.Gaps {
-			k := key{g.Evidence, g.Node, g.Reason}
+			k := key{g.Evidence, g.Node, g.Reason, ""}
+			if g.unusable() {
+				k.detail = g.Detail
+			}
 			i, ok := idx[k]
 			if !ok {
 				i = len(out)
@@ -145,6 +159,9 @@ func (r *Report) Gaps() []GapSummary {
 		slices.Sort(out[i].Rules)
 	}
 	slices.SortStableFunc(out, func(a, b GapSummary) int {
+		if a.unusable() != b.unusable() {
+			return map[bool]int{true: -1, false: 1}[a.unusable()]
+		}
 		return cmp.Or(cmp.Compare(len(b.Rules), len(a.Rules)), cmp.Compare(a.Evidence, b.Evidence), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Reason, b.Reason))
 	})
 	return out

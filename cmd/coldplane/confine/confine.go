@@ -84,7 +84,7 @@ func verdict(code int, signal, crash string, cpuSpent bool) End {
 		return End{Code: code - ended}
 	case cpuSpent:
 		return End{Died: "its processor time is used up", Limit: "cpu", Crash: crash}
-	case strings.Contains(crash, "out of memory"), strings.Contains(crash, "cannot allocate memory"):
+	case strings.Contains(crash, "out of memory"), strings.Contains(crash, "cannot allocate memory"), strings.Contains(crash, "pthread_create failed"): // no room for a stack
 		return End{Died: "out of memory", Limit: "memory", Crash: crash}
 	case first != "":
 		return End{Died: first, Crash: crash}

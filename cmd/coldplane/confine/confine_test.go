@@ -12,6 +12,7 @@ func TestVerdict(t *testing.T) {
 		{code: Exit(0), want: End{}},
 		{code: Exit(130), want: End{Code: 130}},
 		{code: 2, crash: "fatal error: runtime: out of memory\n\nruntime stack:", want: End{Died: "out of memory", Limit: "memory"}},
+		{code: 2, crash: "runtime/cgo: pthread_create failed: Resource temporarily unavailable\nSIGABRT: abort", want: End{Died: "out of memory", Limit: "memory"}},
 		{code: 2, crash: "runtime: goroutine stack exceeds 1000000000-byte limit\n", want: End{Died: "runtime: goroutine stack exceeds 1000000000-byte limit"}},
 		{code: -1, signal: "ended by signal killed", spent: true, want: End{Died: "its processor time is used up", Limit: "cpu"}},
 		{code: -1, signal: "ended by signal killed", want: End{Died: "ended by signal killed"}},
