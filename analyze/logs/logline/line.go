@@ -120,7 +120,7 @@ func (l *Line) unwrap(b []byte) []byte {
 			return body
 		}
 	case c == '{':
-		if bytes.Contains(b[:min(len(b), 4096)], []byte(`"__REALTIME_TIMESTAMP"`)) {
+		if bytes.Contains(b, []byte(`"__REALTIME_TIMESTAMP"`)) { // the fields have no order
 			return l.journalJSON(b)
 		}
 	case c >= 'a' && c <= 'z':

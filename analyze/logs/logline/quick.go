@@ -37,7 +37,7 @@ func (c *Clock) Quick(b []byte) Stamp {
 			return Stamp{}
 		}
 		const key = `"__REALTIME_TIMESTAMP":`
-		if i := bytes.Index(b[:min(len(b), 1024)], []byte(key)); i >= 0 {
+		if i := bytes.Index(b, []byte(key)); i >= 0 {
 			us := int64(0)
 			for _, d := range b[i+len(key) : min(len(b), i+len(key)+24)] {
 				if d >= '0' && d <= '9' {

@@ -133,9 +133,12 @@ func (s *Scanner) Scan(ctx context.Context, r io.Reader, o Options) (*Result, er
 		return nil, ErrBinaryJournal
 	}
 	var err error
-	if isExport(head) {
+	switch {
+	case isExport(head):
 		err = st.export(ctx, br)
-	} else {
+	case isPretty(head):
+		err = st.pretty(ctx, br)
+	default:
 		err = st.text(ctx, br)
 	}
 	if err != nil {

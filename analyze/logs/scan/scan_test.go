@@ -255,6 +255,7 @@ func FuzzScan(f *testing.F) {
 	f.Add([]byte("__CURSOR=x\nMESSAGE\n\x05\x00\x00\x00\x00\x00\x00\x00hello\n\n"), uint32(0))
 	f.Add([]byte("\x1f\x8b\x08\x00"), uint32(0))
 	f.Add([]byte("{\"__REALTIME_TIMESTAMP\":\"1\",\"MESSAGE\":[1,2"), uint32(4))
+	f.Add([]byte("{\n\t\"__REALTIME_TIMESTAMP\" : \"1\",\n\t\"MESSAGE\" : [\n1,\n2\n"), uint32(4))
 	f.Add([]byte("Jan 01 00:00:00 a kernel: Out of memory: Killed process 1 (etcd)\r\n\x00\x00"), uint32(0))
 	s := scanner(f)
 	f.Fuzz(func(t *testing.T, b []byte, by uint32) {
