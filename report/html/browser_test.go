@@ -32,12 +32,12 @@ func browser(t *testing.T) string {
 
 // load opens a page and returns the document after its script ran, and what
 // the browser complained about.
-func load(t *testing.T, chromium, file, hash string) (dom, complaints string) {
+func load(t *testing.T, chromium, file, hash string, flags ...string) (dom, complaints string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--user-data-dir="+t.TempDir(), "--enable-logging=stderr", "--dump-dom", "file://"+file+hash)
+	cmd := exec.CommandContext(ctx, chromium, append(flags, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--user-data-dir="+t.TempDir(), "--enable-logging=stderr", "--dump-dom", "file://"+file+hash)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "<main") {
@@ -49,6 +49,47 @@ func load(t *testing.T, chromium, file, hash string) (dom, complaints string) {
 		}
 	}
 	return out.String(), complaints
+}
+
+// measure writes into the page's title which words of the state's row headings
+// stand on two lines, and whether the whole page has to be scrolled sideways.
+const measure = `<script>
+const out = [];
+for (const th of document.querySelectorAll(".matrix tbody th")) {
+  const walk = document.createTreeWalker(th, NodeFilter.SHOW_TEXT);
+  for (let n; (n = walk.nextNode());) for (const w of n.data.matchAll(/[^\s-]+/g)) {
+    const r = document.createRange();
+    r.setStart(n, w.index); r.setEnd(n, w.index + w[0].length);
+    if (new Set([...r.getClientRects()].map(b => Math.round(b.top))).size > 1) out.push(w[0]);
+  }
+}
+if (!document.querySelector(".matrix tbody th")) out.push("no row heading");
+if (document.documentElement.scrollWidth > innerWidth) out.push("page " + document.documentElement.scrollWidth + " > " + innerWidth);
+document.title = "measured:" + out.join(" ") + ";";
+</script>`
+
+var (
+	policy   = regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`)
+	measured = regexp.MustCompile(`<title>measured:([^;]*);</title>`)
+)
+
+// brokenHeads measures the page in a window of a size, "WIDTH,HEIGHT".
+func brokenHeads(t *testing.T, chromium, file, size string) string {
+	t.Helper()
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := file + ".measured.html"
+	if err := os.WriteFile(copied, append(policy.ReplaceAll(page, nil), measure...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dom, _ := load(t, chromium, copied, "", "--window-size="+size)
+	m := measured.FindStringSubmatch(dom)
+	if m == nil {
+		t.Fatal("the page was not measured")
+	}
+	return m[1]
 }
 
 var hiddenFinding = regexp.MustCompile(`<article class="finding[^>]* hidden=""`)
@@ -73,6 +114,11 @@ func TestBrowser(t *testing.T) {
 		}
 		if name != "sample" {
 			continue
+		}
+		for _, width := range []string{"500,900", "1180,900"} {
+			if broken := brokenHeads(t, chromium, file, width); broken != "" {
+				t.Errorf("in a window of %s words of row headings are broken, or the page is wider than the window: %s", width, broken)
+			}
 		}
 		total := len(r.Findings)
 		for hash, want := range map[string]int{

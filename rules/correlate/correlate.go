@@ -311,13 +311,22 @@ func candidatesVerdict(r *report.Report, g *graph, cs []candidate) {
 	v := &r.Verdict
 	v.State = report.StateCandidates
 	var names []string
+	times := map[string]int{}
 	for _, c := range cs {
 		decides := "the time each began"
 		if ch := chainOf(c.f, c.explained, g.times(c.f.Rule)); ch != nil {
 			decides = ch.decides
 		}
 		v.Candidates = append(v.Candidates, report.Candidate{Finding: c.f.ID, Score: float64(int(c.score*100)) / 100, Decides: decides})
-		names = append(names, strings.TrimSpace(c.f.Rule+" "+c.f.Node))
+		name := strings.TrimSpace(c.f.Rule + " " + c.f.Node)
+		if times[name]++; times[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	for i, name := range names {
+		if n := times[name]; n > 1 {
+			names[i] = fmt.Sprintf("%s (%d times)", name, n)
+		}
 	}
 	v.Summary = fmt.Sprintf("%d causes explain the same symptoms: %s. What decides: %s.", len(cs), strings.Join(names, "; "), v.Candidates[0].Decides)
 }

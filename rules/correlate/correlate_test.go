@@ -195,3 +195,18 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		t.Errorf("%v\n%v", a.Verdict, b.Verdict)
 	}
 }
+
+// TestSameCauseIsNamedOnce holds that the verdict does not repeat a rule and
+// node for every file it was found in.
+func TestSameCauseIsNamedOnce(t *testing.T) {
+	r := judge(t, "CAP101 critical cp1 alarm | NOSPACE", "QRM101 critical cp1 quorum | lost")
+	g := &graph{}
+	var cs []candidate
+	for _, f := range []*report.Finding{{Rule: "STA101", Node: "cp1"}, {Rule: "STA102", Node: "cp1"}, {Rule: "STA101", Node: "cp1"}, {Rule: "STA101", Node: "cp2"}} {
+		cs = append(cs, candidate{f: f})
+	}
+	candidatesVerdict(r, g, cs)
+	if want := "4 causes explain the same symptoms: STA101 cp1 (2 times); STA102 cp1; STA101 cp2. What decides: "; !strings.HasPrefix(r.Verdict.Summary, want) {
+		t.Errorf("%q, want %q...", r.Verdict.Summary, want)
+	}
+}
