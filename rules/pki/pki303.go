@@ -1,8 +1,11 @@
 package pki
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net"
+	"path"
 
 	"coldplane/analyze"
 	"coldplane/analyze/kubeconfig"
@@ -10,6 +13,7 @@ import (
 	"coldplane/analyze/running"
 	"coldplane/analyze/staticpod"
 	"coldplane/bundle"
+	"coldplane/bundle/decode/spki"
 	"coldplane/report"
 )
 
@@ -43,6 +47,9 @@ func wrongEndpoint(p *analyze.Pass) error {
 		if err != nil {
 			continue
 		}
+		for _, b := range k.Broken {
+			brokenConfig(p, n.Node, k, b)
+		}
 		for _, c := range k.Configs {
 			switch c.Role {
 			case kubeconfig.Copy, kubeconfig.Other, kubeconfig.Bootstrap:
@@ -53,6 +60,53 @@ func wrongEndpoint(p *analyze.Pass) error {
 		}
 	}
 	return nil
+}
+
+// brokenConfig reports a file that is no kubeconfig where one is needed. One that
+// is not there is STA202's.
+func brokenConfig(p *analyze.Pass, n *bundle.Node, k *kubeconfig.Node, b *kubeconfig.Broken) {
+	var m *bundle.MissingError
+	if bundle.IsAbsent(b.Err) {
+		return
+	}
+	if !errors.As(b.Err, &m) || m.Reason != bundle.Damaged && m.Reason != bundle.NotRegular {
+		p.UnknownErr(bundle.KindKubeconfig, n, b.Err)
+		return
+	}
+	if withoutContent(n, b.Path) {
+		p.Unknown(bundle.KindKubeconfig, n, bundle.Redacted, b.Path)
+		return
+	}
+	ref := m.Ref
+	if ref.IsZero() {
+		ref = n.Ref(b.Path)
+	}
+	sev, who := report.Medium, ""
+	evidence := []analyze.Evidence{analyze.See(ref, m.Detail)}
+	if us := k.UsesOf(b.Path); len(us) > 0 {
+		sev, who = report.Critical, "; "+us[0].Process+" does not start with it"
+		evidence = append(evidence, analyze.Expect(us[0].Ref, us[0].Text))
+	} else if b.Path == "/etc/kubernetes/kubelet.conf" {
+		sev, who = report.Critical, "; the kubelet does not start with it"
+	}
+	p.Report(analyze.Finding{Node: n, Subject: path.Base(b.Path), Severity: sev, Evidence: evidence,
+		Message: fmt.Sprintf("%s cannot be read as a kubeconfig: %s%s", b.Path, m.Detail, who)})
+}
+
+// withoutContent reports that somebody replaced the file by a word before it was
+// handed over.
+func withoutContent(n *bundle.Node, name string) bool {
+	f, err := n.Stat(name)
+	if err != nil {
+		return false
+	}
+	b, err := f.Bytes(spki.MaxBytes)
+	if err != nil {
+		return false
+	}
+	defer clear(b)
+	_, marked := spki.Marker(b)
+	return marked || bytes.Contains(bytes.ToUpper(b), []byte("REDACTED"))
 }
 
 // advertised maps the addresses API servers advertise to their nodes.
@@ -123,7 +177,21 @@ func wrongHost(p *analyze.Pass, n *creds.Node, c *kubeconfig.Config, endpoint st
 	}
 	host := c.Host()
 	if host == "" {
-		p.Unknown(bundle.KindKubeconfig, n.Node, bundle.Damaged, c.Name+": server is no URL")
+		if _, marked := spki.Marker([]byte(c.ServerText)); marked {
+			p.Unknown(bundle.KindKubeconfig, n.Node, bundle.Redacted, c.Name+": server")
+			return
+		}
+		sev := report.High
+		switch c.Role {
+		case kubeconfig.ControllerManager, kubeconfig.Scheduler, kubeconfig.Kubelet:
+			sev = report.Critical
+		}
+		ref := c.ServerRef
+		if ref.IsZero() {
+			ref = c.File.Ref()
+		}
+		p.Report(analyze.Finding{Node: n.Node, Subject: c.Name + " server", Severity: sev, Evidence: []analyze.Evidence{analyze.See(ref, "server: "+c.ServerText)},
+			Message: fmt.Sprintf("server of the current context of %s is no URL (%q): whoever uses the file reaches no API server", c.Name, c.ServerText)})
 		return
 	}
 	if own == nil || creds.IsLoopback(host) {
