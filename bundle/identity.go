@@ -58,12 +58,12 @@ func identify(l *layer) identity {
 	return id
 }
 
-var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,252})$`)
+var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // cleanNodeName accepts only what can be a host name.
 func cleanNodeName(s string) string {
 	s = strings.TrimRight(s, ".-")
-	if !nodeName.MatchString(s) {
+	if len(s) > 253 || !nodeName.MatchString(s) {
 		return ""
 	}
 	return s

@@ -33,8 +33,10 @@ var (
 	nodeUser = regexp.MustCompile(`system:node:([a-z0-9.-]+)`)
 	etcdName = regexp.MustCompile(`(?m)^\s*- --name=["']?([A-Za-z0-9._-]+)`)
 	override = regexp.MustCompile(`--hostname-override=([A-Za-z0-9.-]+)`)
-	goodName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,200}[A-Za-z0-9])?$`)
+	goodName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 )
+
+func isGoodName(s string) bool { return len(s) <= 202 && goodName.MatchString(s) }
 
 // nodeName is what Kubernetes calls the node, as far as its files say.
 func nodeName(r *nodeRoot) string {
@@ -42,19 +44,19 @@ func nodeName(r *nodeRoot) string {
 		p  string
 		re *regexp.Regexp
 	}{{kubeletDir + "/kubeadm-flags.env", override}, {kubeDir + "/kubelet.conf", nodeUser}, {kubeDir + "/manifests/etcd.yaml", etcdName}} {
-		if m := s.re.FindSubmatch(r.small(s.p)); m != nil && goodName.Match(m[1]) {
+		if m := s.re.FindSubmatch(r.small(s.p)); m != nil && isGoodName(string(m[1])) {
 			return string(m[1])
 		}
 	}
-	if h := strings.TrimSpace(string(r.small("/etc/hostname"))); goodName.MatchString(h) {
+	if h := strings.TrimSpace(string(r.small("/etc/hostname"))); isGoodName(h) {
 		return h
 	}
 	if r.path == "/" {
-		if h, err := os.Hostname(); err == nil && goodName.MatchString(h) {
+		if h, err := os.Hostname(); err == nil && isGoodName(h) {
 			return h
 		}
 	}
-	if b := path.Base(path.Clean(r.path)); goodName.MatchString(b) {
+	if b := path.Base(path.Clean(r.path)); isGoodName(b) {
 		return b
 	}
 	return "node"
