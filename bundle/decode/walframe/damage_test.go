@@ -162,11 +162,15 @@ func clone(f []walframetest.File) []walframetest.File {
 	return out
 }
 
-// TestDamageCorpus damages logs in eight ways. Set COLDPLANE_DAMAGE to the
-// number of logs per class for the full corpus; CI runs a few.
+// TestDamageCorpus damages logs in eight ways. COLDPLANE_DAMAGE is the
+// number of logs per class, or full; CI runs a few.
 func TestDamageCorpus(t *testing.T) {
 	perClass := 60
-	if s := os.Getenv("COLDPLANE_DAMAGE"); s != "" {
+	switch s := os.Getenv("COLDPLANE_DAMAGE"); s {
+	case "":
+	case "full":
+		perClass = 1500 // 12,000 logs
+	default:
 		n, err := strconv.Atoi(s)
 		if err != nil {
 			t.Fatal(err)
